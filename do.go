@@ -1,0 +1,53 @@
+package semel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// BytesPolicy is the fingerprint policy of FingerprintOf: the parts as they
+// are.
+const BytesPolicy = "bytes/1"
+
+// FingerprintOf returns the fingerprint of a call that has no HTTP request:
+// a digest over the length-prefixed parts. Put in everything that makes two
+// calls different ones.
+func FingerprintOf(parts ...[]byte) Fingerprint {
+	h := sha256.New()
+	var n [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	f := Fingerprint{Policy: BytesPolicy}
+	h.Sum(f.Raw[:0])
+	f.Meaning = f.Raw
+	return f
+}
+
+// Do is Run for work that is a function with a result: what it returns is
+// saved and given to every repeat. An error of the work leaves the outcome
+// unknown unless it is wrapped by NotApplied, and is returned. A refusal that
+// should be remembered, such as a declined card, is a result and not an error.
+func (g *Guard) Do(ctx context.Context, call Call, work func(ctx context.Context) ([]byte, error)) (Result, error) {
+	var workErr error
+	res, err := g.Run(ctx, call, func(ctx context.Context) Completion {
+		body, err := work(ctx)
+		switch {
+		case err == nil:
+			return Completion{Verdict: VerdictKeep, Reply: Reply{Body: body}}
+		case IsNotApplied(err):
+			workErr = err
+			return Completion{Verdict: VerdictNotApplied}
+		}
+		workErr = err
+		return Completion{Verdict: VerdictUnknown}
+	})
+	if errors.Is(err, ErrStillRunning) {
+		return res, err // the work has not returned: workErr is still its own
+	}
+	return res, errors.Join(workErr, err)
+}

@@ -1,0 +1,110 @@
+package semel
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code names a kind of fault. Codes are stable; texts are not.
+type Code string
+
+// The codes of this package.
+const (
+	CodeConfig           Code = "config"
+	CodeKeyInvalid       Code = "key_invalid"
+	CodeScopeInvalid     Code = "scope_invalid"
+	CodeStoreUnavailable Code = "store_unavailable"
+	CodeSuperseded       Code = "superseded"
+	CodeStillRunning     Code = "still_running"
+	CodeCommitRefused    Code = "commit_refused"
+	CodeReplayRefused    Code = "replay_refused"
+	CodeSettleRefused    Code = "settle_refused"
+)
+
+// Error is the one error type of this module. Errors with the same code match
+// under errors.Is, so test against the sentinels below.
+type Error struct {
+	Code Code
+	Text string
+	Err  error // the cause, if there is one
+}
+
+// The sentinels, one for each code.
+var (
+	// ErrConfig is a setting that was refused; its text names field and bound.
+	ErrConfig = &Error{Code: CodeConfig, Text: "bad configuration"}
+	// ErrKeyInvalid is a key that is empty or longer than MaxKeyLength.
+	ErrKeyInvalid = &Error{Code: CodeKeyInvalid, Text: "bad key"}
+	// ErrScopeInvalid is a scope that is empty or longer than MaxScopeLength.
+	ErrScopeInvalid = &Error{Code: CodeScopeInvalid, Text: "bad scope"}
+	// ErrStoreUnavailable means the store could not be asked, or did not
+	// answer. Before the work nothing has run; after it the claim is left.
+	ErrStoreUnavailable = &Error{Code: CodeStoreUnavailable, Text: "the store cannot be reached"}
+	// ErrSuperseded is the cause of a handler's context being cancelled when
+	// a later attempt exists, or may.
+	ErrSuperseded = &Error{Code: CodeSuperseded, Text: "a later attempt has taken over"}
+	// ErrStillRunning means the work is past its deadline and still running,
+	// or ran into it; its claim is kept until it returns (R19).
+	ErrStillRunning = &Error{Code: CodeStillRunning, Text: "the work is past its deadline and has not returned"}
+	// ErrCommitRefused means the database refused the business transaction:
+	// nothing in it took effect.
+	ErrCommitRefused = &Error{Code: CodeCommitRefused, Text: "the database refused the transaction"}
+	// ErrReplayRefused means Call.BeforeReplay refused the saved reply.
+	ErrReplayRefused = &Error{Code: CodeReplayRefused, Text: "the saved reply may not be shown"}
+	// ErrSettleRefused means a settlement does not fit the record as it is.
+	ErrSettleRefused = &Error{Code: CodeSettleRefused, Text: "the record cannot be settled so"}
+)
+
+// Error returns the text and the cause.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return "semel: " + e.Text + ": " + e.Err.Error()
+	}
+	return "semel: " + e.Text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches errors by code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// because returns the sentinel with a cause.
+func (e *Error) because(err error) *Error {
+	return &Error{Code: e.Code, Text: e.Text, Err: err}
+}
+
+// saying returns the sentinel with its text made particular.
+func (e *Error) saying(format string, args ...any) *Error {
+	return &Error{Code: e.Code, Text: fmt.Sprintf(format, args...)}
+}
+
+func configError(field, problem string) error {
+	return ErrConfig.saying("%s %s", field, problem)
+}
+
+// notApplied marks an error after which the work is known to have had no
+// effect.
+type notApplied struct{ err error }
+
+func (n *notApplied) Error() string { return n.err.Error() }
+func (n *notApplied) Unwrap() error { return n.err }
+
+// NotApplied wraps an error that the work returns when it knows that nothing
+// took effect, so that the key is released. Any other error leaves the outcome
+// unknown (R1).
+func NotApplied(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &notApplied{err: err}
+}
+
+// IsNotApplied reports whether err is wrapped by NotApplied.
+func IsNotApplied(err error) bool {
+	var n *notApplied
+	return errors.As(err, &n)
+}

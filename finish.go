@@ -1,0 +1,177 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// finish ends the attempt: it saves how the work ended and returns what the
+// caller is told. No reply is returned that will be replayed and is not saved.
+func (a *attempt) finish(c Completion) (Result, error) {
+	a.beat.stop()
+	a.stopDeadline()
+	defer a.cancel(nil)
+	c = a.weigh(c)
+	held, err := a.save(c)
+	switch {
+	case err != nil:
+		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, err
+	case held.Status == HeldSuperseded:
+		return a.lost()
+	}
+	res := Result{Ran: true, Reply: c.Reply, Record: a.record}
+	res.Record.State = held.State
+	switch held.State {
+	case StateDone:
+		res.Outcome = OutcomeExecuted
+		a.observe(EventDone)
+	case StateReleased:
+		res.Outcome = OutcomeReleased
+		a.observe(EventReleased)
+	default:
+		res.Outcome = OutcomeUnknown
+		a.observe(EventUnknown)
+	}
+	return res, nil
+}
+
+// weigh turns the work's verdict into what it means in this mode.
+func (a *attempt) weigh(c Completion) Completion {
+	switch {
+	case a.replyStarted.Load() && c.Verdict == VerdictKeep:
+		c.Verdict = VerdictKeepNoReply
+	case a.replyStarted.Load() && c.Verdict == VerdictNotApplied:
+		c.Verdict = VerdictUnknown
+	case c.Verdict == VerdictUnknown && a.rollbackUndoesAll():
+		c.Verdict = VerdictNotApplied
+	}
+	return c
+}
+
+// rollbackUndoesAll reports whether ending the joined transaction undoes every
+// effect of this attempt (M1).
+func (a *attempt) rollbackUndoesAll() bool { return a.joint != nil && a.call.AllInTx }
+
+func (a *attempt) params(c Completion) FinishParams {
+	p := FinishParams{To: StateUnknown, Retention: a.guard.cfg.Retention}
+	switch c.Verdict {
+	case VerdictKeep:
+		p.To, p.KeepReply, p.Reply = StateDone, true, c.Reply
+	case VerdictKeepNoReply:
+		p.To, p.Reply = StateDone, Reply{Status: c.Reply.Status}
+	case VerdictNotApplied:
+		p.To = StateReleased
+	}
+	return p
+}
+
+// save writes the end: in the business transaction where its writes stand,
+// else by itself after they are undone.
+func (a *attempt) save(c Completion) (Held, error) {
+	p := a.params(c)
+	if a.joint != nil && a.joint.Opened() {
+		if p.To == StateDone && !c.Undo {
+			return a.commit(p)
+		}
+		// COMMIT was never sent, so the transaction is undone even if the
+		// connection broke before the server could say so.
+		if err := a.joint.Rollback(); err != nil {
+			a.guard.Observe(a, Event{Kind: EventStoreFault, Err: err})
+		}
+	}
+	return a.finishAlone(p)
+}
+
+// commit finishes inside the business transaction.
+func (a *attempt) commit(p FinishParams) (Held, error) {
+	ctx, cancel := a.guard.storeContext(a)
+	defer cancel()
+	held, err := a.joint.Commit(ctx, p)
+	if err == nil {
+		return held, nil
+	}
+	a.guard.Observe(a, Event{Kind: EventStoreFault, Err: err})
+	if !errors.Is(err, ErrCommitRefused) {
+		return a.askWhetherCommitted(err)
+	}
+	// Known undone in the database; calls outside may have happened (M1).
+	to := StateUnknown
+	if a.rollbackUndoesAll() {
+		to = StateReleased
+	}
+	if _, ferr := a.finishAlone(FinishParams{To: to, Retention: p.Retention}); ferr != nil {
+		return Held{}, ferr
+	}
+	return Held{}, err
+}
+
+// askWhetherCommitted settles a COMMIT without an answer: the record says
+// whether it was this claim that finished it.
+func (a *attempt) askWhetherCommitted(cause error) (Held, error) {
+	ctx, cancel := a.guard.storeContext(a)
+	defer cancel()
+	rec, err := a.guard.store.Get(ctx, a.record.Scope, a.record.Key)
+	if err != nil {
+		return Held{}, a.guard.storeFault(a, errors.Join(cause, err))
+	}
+	if rec.State == StateDone && rec.Token == a.record.Token && rec.Attempt == a.record.Attempt {
+		return Held{Status: HeldYes, State: StateDone}, nil
+	}
+	return Held{}, ErrStoreUnavailable.because(fmt.Errorf("the commit has no known end: %w", cause))
+}
+
+// finishPauses are waited before Finish is sent again. It is idempotent for
+// one claim and outcome, so sending it again is safe.
+var finishPauses = [...]time.Duration{50 * time.Millisecond, 250 * time.Millisecond, time.Second}
+
+// finishAlone finishes in a commit of its own. If that fails for good the
+// claim is left as it is: it is never released, and the reply never shown.
+func (a *attempt) finishAlone(p FinishParams) (Held, error) {
+	for try := 0; ; try++ {
+		held, err := a.finishOnce(p)
+		if err == nil {
+			return held, nil
+		}
+		err = a.guard.storeFault(a, err)
+		if try == len(finishPauses) {
+			return Held{}, err
+		}
+		time.Sleep(finishPauses[try])
+	}
+}
+
+func (a *attempt) finishOnce(p FinishParams) (Held, error) {
+	ctx, cancel := a.guard.storeContext(a)
+	defer cancel()
+	return a.guard.store.Finish(ctx, a.claim(), p)
+}
+
+// lost answers for an attempt that a later one has fenced off: with what the
+// record says now.
+func (a *attempt) lost() (Result, error) {
+	a.observe(EventLeaseLost)
+	ctx, cancel := a.guard.storeContext(a)
+	defer cancel()
+	rec, err := a.guard.store.Get(ctx, a.record.Scope, a.record.Key)
+	if err != nil {
+		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, a.guard.storeFault(a, err)
+	}
+	begun := BeginResult{Outcome: BeginUnknown, Record: rec}
+	switch {
+	case rec.State == StateDone:
+		begun.Outcome = BeginReplay
+	case rec.State == StateRunning && rec.LeaseLeft() > 0:
+		begun.Outcome = BeginBusy
+	}
+	return a.guard.answer(context.WithoutCancel(a), a.call, begun)
+}
+
+// logPanic keeps the stack, which is lost when the panic goes on from the
+// caller's goroutine.
+func (a *attempt) logPanic(end ending) {
+	a.guard.cfg.Logger.Error("semel: work panicked",
+		"operation_id", a.record.OperationID.String(), "attempt", a.record.Attempt,
+		"panic", fmt.Sprint(end.panicked), "stack", string(end.stack))
+}

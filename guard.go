@@ -1,0 +1,406 @@
+package semel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config holds the optional settings of a Guard. Zero means the default.
+type Config struct {
+	// Service is part of every operation id; changing it renames every
+	// payment. Default DefaultService.
+	Service string
+	// Lease is how long a claim holds unrenewed; it is renewed at a third of
+	// it. At least MinLease. Default DefaultLease.
+	Lease time.Duration
+	// Retention is how long finished records are kept. Under Resume(d) the
+	// least, and the default if it is longer, is what d needs (M9); otherwise
+	// the default is DefaultRetention.
+	Retention time.Duration
+	// HandlerDeadline ends the context of the work. Default
+	// DefaultHandlerDeadline.
+	HandlerDeadline time.Duration
+	// StoreTimeout bounds each store call. Default DefaultStoreTimeout.
+	StoreTimeout time.Duration
+	// SettleDelay is what an operator waits, beyond the handler deadline,
+	// before "not applied" is believed (M6). Default DefaultSettleDelay.
+	SettleDelay time.Duration
+	// Observer is told what happens. Default none.
+	Observer Observer
+	// Logger gets what no caller is there to be told. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// MinLease is the shortest lease that New accepts.
+const MinLease = 100 * time.Millisecond
+
+// Guard claims keys, runs work once and replays replies. It is safe for
+// concurrent use and owns no goroutine beyond the calls in progress.
+type Guard struct {
+	store        Store
+	recovery     Recovery
+	resumeWithin time.Duration
+	cfg          Config
+}
+
+// New returns a guard over store. Recovery is a required choice: see Hold and
+// Resume. Errors match ErrConfig and name the field and the bound.
+func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
+	if store == nil {
+		return nil, configError("store", "is required")
+	}
+	if err := cfg.complete(recovery); err != nil {
+		return nil, err
+	}
+	return &Guard{
+		store:        store,
+		recovery:     recovery,
+		resumeWithin: recovery.resumeWithin(cfg.HandlerDeadline),
+		cfg:          cfg,
+	}, nil
+}
+
+// complete fills in the defaults and checks every field once.
+func (c *Config) complete(recovery Recovery) error {
+	if c.Service == "" {
+		c.Service = DefaultService
+	}
+	for _, d := range []struct {
+		name  string
+		field *time.Duration
+		def   time.Duration
+	}{
+		{"Lease", &c.Lease, DefaultLease},
+		{"HandlerDeadline", &c.HandlerDeadline, DefaultHandlerDeadline},
+		{"StoreTimeout", &c.StoreTimeout, DefaultStoreTimeout},
+		{"SettleDelay", &c.SettleDelay, DefaultSettleDelay},
+	} {
+		if *d.field < 0 {
+			return configError(d.name, fmt.Sprintf("is %v; it must be positive", *d.field))
+		}
+		if *d.field == 0 {
+			*d.field = d.def
+		}
+	}
+	if c.Lease < MinLease {
+		return configError("Lease", fmt.Sprintf("is %v; the least is %v", c.Lease, MinLease))
+	}
+	if err := recovery.check(c.HandlerDeadline); err != nil {
+		return err
+	}
+	least := recovery.leastRetention(c.HandlerDeadline)
+	switch {
+	case c.Retention < 0:
+		return configError("Retention", fmt.Sprintf("is %v; it must be positive", c.Retention))
+	case c.Retention == 0:
+		c.Retention = max(DefaultRetention, least)
+	case c.Retention < least:
+		return configError("Retention", fmt.Sprintf("is %v; %v needs at least %v, or a key would outlive the downstream's memory of it", c.Retention, recovery, least))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+// Rules are the guard's settings as its callers need to know them.
+type Rules struct {
+	Recovery     Recovery
+	ResumeWithin time.Duration // zero: never; Forever: no bound
+	Retention    time.Duration
+	Lease        time.Duration
+	Class        StoreClass
+}
+
+// Rules returns the settings in force, defaults filled in.
+func (g *Guard) Rules() Rules {
+	return Rules{
+		Recovery:     g.recovery,
+		ResumeWithin: g.resumeWithin,
+		Retention:    g.cfg.Retention,
+		Lease:        g.cfg.Lease,
+		Class:        ClassOf(g.store),
+	}
+}
+
+// Observe passes e to the guard's observer, for the layers around the guard
+// that have something to count.
+func (g *Guard) Observe(ctx context.Context, e Event) {
+	if g.cfg.Observer != nil {
+		g.cfg.Observer.Observe(ctx, e)
+	}
+}
+
+// Mode says where the reply is saved.
+type Mode uint8
+
+// The modes.
+const (
+	// Leased saves the reply in a commit of its own, after the work.
+	Leased Mode = iota
+	// Joined saves the reply in the transaction of the work, which the work
+	// gets from the store's Tx function. It needs a store that is a Joiner.
+	Joined
+)
+
+// String returns "leased" or "joined".
+func (m Mode) String() string {
+	if m == Joined {
+		return "joined"
+	}
+	return "leased"
+}
+
+// CheckMode reports, as an ErrConfig, that the guard's store cannot run mode
+// m. Callers ask at construction, so that nothing fails at first use.
+func (g *Guard) CheckMode(m Mode) error {
+	if m != Joined {
+		return nil
+	}
+	if _, ok := As[Joiner](g.store); !ok {
+		return configError("Mode", fmt.Sprintf("is Joined, but the store (%T) cannot save a reply in a business transaction", g.store))
+	}
+	return nil
+}
+
+// Call is one request to run something once.
+type Call struct {
+	// Scope and Key name the operation; both are required.
+	Scope string
+	Key   string
+	// Fingerprint tells this request from others under the same key.
+	Fingerprint Fingerprint
+	// Refingerprint returns the request's fingerprint under an older policy
+	// that a record was saved with, or false if it is not loaded any more
+	// (R21). Nil knows no older policy.
+	Refingerprint func(policy string) (Fingerprint, bool)
+	// Credential is an HMAC of the caller's credential, where the scope does
+	// not tell callers apart (R4).
+	Credential Digest
+	// Trace is a W3C traceparent, kept with the first attempt.
+	Trace string
+	// BeforeReplay, if set, may refuse a saved reply to this caller (R27).
+	BeforeReplay func(Record) error
+	// Mode is Leased or Joined.
+	Mode Mode
+	// AllInTx declares that every effect of the work is in the joined
+	// transaction, so that a rollback is known to have undone it all (M1).
+	AllInTx bool
+}
+
+// Outcome says what became of a call.
+type Outcome uint8
+
+// The outcomes of a call.
+const (
+	// OutcomeExecuted: this call ran the work and the operation is done.
+	OutcomeExecuted Outcome = iota + 1
+	// OutcomeReplayed: the operation was done before; this is its saved reply.
+	OutcomeReplayed
+	// OutcomeReplyNotKept: the operation was done before; its reply was not kept.
+	OutcomeReplyNotKept
+	// OutcomeInProgress: another attempt is running.
+	OutcomeInProgress
+	// OutcomeKeyReused: the key belongs to another request.
+	OutcomeKeyReused
+	// OutcomeOtherCaller: the key belongs to another credential.
+	OutcomeOtherCaller
+	// OutcomeUnknown: an attempt has no known end: this call's own, if
+	// Result.Ran, or an earlier one that may not be run again.
+	OutcomeUnknown
+	// OutcomeReleased: the work is known to have had no effect; the key is free.
+	OutcomeReleased
+)
+
+// Result is the outcome of a call. Errors are for faults only: the store, the
+// configuration, a deadline.
+type Result struct {
+	Outcome Outcome
+	// Ran is set when this call ran the work.
+	Ran bool
+	// Reply is the work's own reply if this call ran it, else the saved one
+	// if there is one. Of OutcomeReplyNotKept it holds the status alone.
+	Reply Reply
+	// Record is the record as the call last saw it, without its reply.
+	Record Record
+	// RetryAfter is how long to wait before the same key is worth sending
+	// again, for OutcomeInProgress.
+	RetryAfter time.Duration
+	// UnknownPolicy qualifies OutcomeKeyReused: the record's fingerprint policy is
+	// not loaded, so the two requests could not be compared.
+	UnknownPolicy bool
+}
+
+// Run claims call's key and runs work once, or answers from the record. The
+// work's context is not cancelled with ctx: a caller that hangs up does not
+// undo what it asked for. It has a deadline of its own, and is cancelled with
+// ErrSuperseded when a later attempt exists.
+//
+// Run returns when the work has returned and its end is saved, or, with
+// ErrStillRunning, at the handler deadline; the claim is then kept until the
+// work returns. A panic of the work passes through, its outcome saved as
+// unknown.
+func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Context) Completion) (Result, error) {
+	if err := call.check(); err != nil {
+		return Result{}, err
+	}
+	sent := time.Now()
+	begun, err := g.begin(ctx, call)
+	if err != nil {
+		return Result{}, err
+	}
+	if begun.Outcome == BeginClaimed {
+		g.observeClaim(ctx, begun)
+		return newAttempt(g, ctx, call, begun.Record, sent).run(work)
+	}
+	return g.answer(ctx, call, begun)
+}
+
+func (c *Call) check() error {
+	switch {
+	case c.Key == "":
+		return ErrKeyInvalid.saying("the key is empty")
+	case len(c.Key) > MaxKeyLength:
+		return ErrKeyInvalid.saying("the key has %d bytes; the most is %d", len(c.Key), MaxKeyLength)
+	case c.Scope == "":
+		return ErrScopeInvalid.saying("the scope is empty")
+	case len(c.Scope) > MaxScopeLength:
+		return ErrScopeInvalid.saying("the scope has %d bytes; the most is %d", len(c.Scope), MaxScopeLength)
+	}
+	return nil
+}
+
+// begin asks the store, again under the record's own fingerprint policy if
+// that is another one.
+func (g *Guard) begin(ctx context.Context, call Call) (BeginResult, error) {
+	p := BeginParams{
+		Scope:        call.Scope,
+		Key:          call.Key,
+		Fingerprint:  call.Fingerprint,
+		Token:        NewToken(),
+		OperationID:  NewOperationID(g.cfg.Service, call.Scope, call.Key, 0),
+		Lease:        g.cfg.Lease,
+		ResumeWithin: g.resumeWithin,
+		AllInTx:      call.AllInTx && call.Mode == Joined,
+		Credential:   call.Credential,
+		Trace:        call.Trace,
+	}
+	res, err := g.beginOnce(ctx, p)
+	if err != nil || res.Outcome != BeginMismatch || call.Refingerprint == nil {
+		return res, err
+	}
+	policy := res.Record.Fingerprint.Policy
+	if policy == p.Fingerprint.Policy || res.Record.Credential != p.Credential {
+		return res, nil
+	}
+	older, ok := call.Refingerprint(policy)
+	if !ok || !older.Same(res.Record.Fingerprint) {
+		return res, nil
+	}
+	p.Fingerprint = older
+	return g.beginOnce(ctx, p)
+}
+
+// beginTries is how often one Begin is sent. The token makes the repeat safe:
+// it finds the claim that an unanswered try may have won.
+const beginTries = 3
+
+// beginOnce sends one Begin, repeating it while StoreTimeout lasts.
+func (g *Guard) beginOnce(ctx context.Context, p BeginParams) (BeginResult, error) {
+	ctx, cancel := g.storeContext(ctx)
+	defer cancel()
+	var (
+		res BeginResult
+		err error
+	)
+	for range beginTries {
+		res, err = g.store.Begin(ctx, p)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
+		return BeginResult{}, g.storeFault(ctx, err)
+	}
+	return res, nil
+}
+
+// storeContext is a context for one store call: bounded by StoreTimeout, and
+// not cancelled when the caller hangs up.
+func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.StoreTimeout)
+}
+
+func (g *Guard) storeFault(ctx context.Context, err error) error {
+	g.Observe(ctx, Event{Kind: EventStoreFault, Err: err})
+	if errors.Is(err, ErrStoreUnavailable) {
+		return err
+	}
+	return ErrStoreUnavailable.because(err)
+}
+
+func (g *Guard) observeClaim(ctx context.Context, begun BeginResult) {
+	kind := EventClaimed
+	switch begun.From {
+	case StateRunning, StateUnknown:
+		kind = EventTakeover
+	case StateReleased:
+		kind = EventReclaimed
+	}
+	g.Observe(ctx, Event{Kind: kind, OperationID: begun.Record.OperationID, Attempt: begun.Record.Attempt})
+}
+
+// answer turns what a Begin that did not claim found into a result.
+func (g *Guard) answer(ctx context.Context, call Call, begun BeginResult) (Result, error) {
+	rec := begun.Record
+	res := Result{}
+	kind := EventOutcomeUnknown
+	switch begun.Outcome {
+	case BeginReplay:
+		if call.BeforeReplay != nil {
+			if err := call.BeforeReplay(rec); err != nil {
+				return Result{Record: rec.withoutReply()}, ErrReplayRefused.because(err)
+			}
+		}
+		res.Reply = rec.Reply
+		res.Outcome, kind = OutcomeReplayed, EventReplayed
+		if !rec.ReplyKept {
+			res.Outcome, kind = OutcomeReplyNotKept, EventReplyNotKept
+		}
+	case BeginBusy:
+		res.Outcome, kind = OutcomeInProgress, EventInProgress
+		res.RetryAfter = min(rec.LeaseLeft(), max(time.Second, rec.AttemptAge()))
+	case BeginMismatch:
+		res.Outcome, kind = OutcomeKeyReused, EventKeyReused
+		res.UnknownPolicy = call.policyUnknown(rec.Fingerprint.Policy)
+		if rec.Credential != call.Credential {
+			res.Outcome, kind = OutcomeOtherCaller, EventOtherCaller
+		}
+	case BeginReleased:
+		res.Outcome, kind = OutcomeReleased, EventReleased
+	default:
+		res.Outcome = OutcomeUnknown
+	}
+	res.Record = rec.withoutReply()
+	g.Observe(ctx, Event{Kind: kind, OperationID: rec.OperationID, Attempt: rec.Attempt})
+	return res, nil
+}
+
+func (c *Call) policyUnknown(policy string) bool {
+	if policy == c.Fingerprint.Policy {
+		return false
+	}
+	if c.Refingerprint == nil {
+		return true
+	}
+	_, ok := c.Refingerprint(policy)
+	return !ok
+}
+
+func (r Record) withoutReply() Record {
+	r.Reply = Reply{}
+	return r
+}

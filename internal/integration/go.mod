@@ -1,0 +1,7 @@
+module github.com/semel-dev/semel/internal/integration
+
+go 1.26.0
+
+require github.com/semel-dev/semel v0.0.0
+
+replace github.com/semel-dev/semel => ../../

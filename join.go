@@ -1,0 +1,59 @@
+package semel
+
+import "context"
+
+// Joiner is the ability of a store to save a reply in the business
+// transaction of the work (joined mode), so that both are there or neither is.
+type Joiner interface {
+	// Join returns the transaction that the work of claim c may ask for. It
+	// opens nothing.
+	Join(c Claim) Joint
+}
+
+// Joint is the business transaction of one attempt. The store's own Tx
+// function opens it at the first call in the work (R18), and hands out a
+// wrapper that can neither commit nor outlive the work (R12, R37).
+//
+// The guard calls these methods after the work has returned, on one goroutine.
+type Joint interface {
+	// Context returns ctx with the joint in it, where Tx finds it.
+	Context(ctx context.Context) context.Context
+	// Opened reports whether the work asked for its transaction.
+	Opened() bool
+	// Commit finishes the claim inside the transaction and commits. An error
+	// that matches ErrCommitRefused means that nothing took effect; after any
+	// other error nobody knows. HeldSuperseded and HeldFinal mean that it
+	// rolled back.
+	Commit(ctx context.Context, p FinishParams) (Held, error)
+	// Rollback ends the transaction without effect. It may be called at any
+	// time after the work, also when nothing was opened, and twice.
+	Rollback() error
+}
+
+// StoreClass says how much of what a store has acknowledged it may lose (R9).
+type StoreClass string
+
+// The classes.
+const (
+	// Durable survives the loss of the process and of power.
+	Durable StoreClass = "durable"
+	// DurableUnlessFailover loses acknowledged writes when a replica that has
+	// not seen them takes over.
+	DurableUnlessFailover StoreClass = "durable-unless-failover"
+	// BestEffort loses everything with the process.
+	BestEffort StoreClass = "best-effort"
+)
+
+// Classed is the ability of a store to declare its class. One that does not
+// counts as BestEffort.
+type Classed interface {
+	Class() StoreClass
+}
+
+// ClassOf returns the class that s declares.
+func ClassOf(s Store) StoreClass {
+	if c, ok := As[Classed](s); ok {
+		return c.Class()
+	}
+	return BestEffort
+}

@@ -1,0 +1,67 @@
+package semel
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/google/uuid"
+)
+
+// OperationID names one operation for good: the same service, scope, key and
+// generation give the same id, with or without the record (R6). It is what
+// goes to a bank as *its* idempotency key.
+type OperationID uuid.UUID
+
+// NewOperationID derives the id: the first 16 bytes of a SHA-256 over the
+// length-prefixed parts, marked as UUIDv8 (RFC 9562 section 5.8). No secret
+// goes in, since a lost secret would be a second charge.
+func NewOperationID(service, scope, key string, generation int64) OperationID {
+	h := sha256.New()
+	var n [8]byte
+	for _, part := range [...]string{"semel/operation", service, scope, key} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	binary.BigEndian.PutUint64(n[:], uint64(generation))
+	h.Write(n[:])
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	id := OperationID(sum[:16])
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// ParseOperationID reads the form that String writes.
+func ParseOperationID(s string) (OperationID, error) {
+	id, err := uuid.Parse(s)
+	return OperationID(id), err
+}
+
+// String returns the 36-character form.
+func (id OperationID) String() string { return uuid.UUID(id).String() }
+
+// IsZero reports whether the id is unset.
+func (id OperationID) IsZero() bool { return id == OperationID{} }
+
+// Token is the random owner id of one claim. Together with the attempt it
+// fences: a later claim has another one.
+type Token [16]byte
+
+// NewToken draws a token from crypto/rand.
+func NewToken() Token {
+	var t Token
+	rand.Read(t[:]) //nolint:errcheck // crypto/rand.Read never returns an error (Go 1.24).
+	return t
+}
+
+// Claim is the right to run one attempt, as it is shown to the store again
+// in Extend and Finish.
+type Claim struct {
+	Scope   string
+	Key     string
+	Token   Token
+	Attempt int64
+}

@@ -1,0 +1,158 @@
+package semel
+
+import (
+	"context"
+	"time"
+)
+
+// SettleAs is what somebody says has happened.
+type SettleAs uint8
+
+// The settlements.
+const (
+	// SettleDone: it took effect. With a reply it is replayed, without one
+	// repeats are told that it was not kept.
+	SettleDone SettleAs = iota + 1
+	// SettleNotApplied: it had no effect, and none is on the way; the key is
+	// free.
+	SettleNotApplied
+	// SettleStartOver is SettleNotApplied under a new operation id, for a
+	// downstream that would refuse the old one.
+	SettleStartOver
+)
+
+// SettleParams is what Settle needs.
+type SettleParams struct {
+	// Expect is the record as it was when the person looked at it. A record
+	// that has moved on is not settled (M7).
+	Expect Record
+	As     SettleAs
+	// Reply is kept with SettleDone, if it is not nil.
+	Reply *Reply
+	// Actor and Reason are required and go to the audit log.
+	Actor  string
+	Reason string
+	// Override waives the wait of SettleNotApplied and SettleStartOver: the
+	// latest claim, plus the handler deadline, plus SettleDelay (M6).
+	Override bool
+}
+
+// Settle records what happened to an operation whose outcome nobody knew. It
+// refuses, with ErrSettleRefused, a record that is not lapsed or unknown, or
+// not as expected, or whose last attempt might still have an effect.
+func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
+	if err := p.check(); err != nil {
+		return Record{}, err
+	}
+	audit := Audit{Actor: p.Actor, Reason: p.Reason, Override: p.Override}
+	force := &Force{Attempt: p.Expect.Attempt, Token: p.Expect.Token, Audit: audit}
+	wait := g.cfg.HandlerDeadline + g.cfg.SettleDelay
+	if p.As != SettleDone && !p.Override {
+		force.QuietFor = wait
+	}
+	begun, err := g.beginOnce(ctx, BeginParams{
+		Scope: p.Expect.Scope,
+		Key:   p.Expect.Key,
+		Token: NewToken(),
+		Lease: g.cfg.Lease,
+		Force: force,
+	})
+	if err != nil {
+		return Record{}, err
+	}
+	if begun.Outcome != BeginClaimed {
+		return begun.Record, refusedSettlement(begun.Record, force)
+	}
+	rec := begun.Record
+	held, err := g.finishSettlement(ctx, rec, p, audit)
+	if err != nil {
+		return rec, err
+	}
+	if held.Status != HeldYes {
+		return rec, ErrSettleRefused.saying("the record moved on to %v while it was being settled", held.State)
+	}
+	return g.Get(ctx, rec.Scope, rec.Key)
+}
+
+func (p *SettleParams) check() error {
+	switch {
+	case p.Actor == "":
+		return configError("Actor", "is required: who settles")
+	case p.Reason == "":
+		return configError("Reason", "is required: how it is known")
+	case p.As < SettleDone || p.As > SettleStartOver:
+		return configError("As", "is required: SettleDone, SettleNotApplied or SettleStartOver")
+	case p.Reply != nil && p.As != SettleDone:
+		return configError("Reply", "goes with SettleDone only")
+	case p.Expect.Key == "" || p.Expect.Scope == "":
+		return configError("Expect", "is required: the record as you saw it")
+	}
+	return nil
+}
+
+func (g *Guard) finishSettlement(ctx context.Context, rec Record, p SettleParams, audit Audit) (Held, error) {
+	f := FinishParams{
+		To:         StateReleased,
+		Retention:  g.cfg.Retention,
+		Settlement: &Settlement{Audit: audit},
+	}
+	switch p.As {
+	case SettleDone:
+		f.To = StateDone
+		if p.Reply != nil {
+			f.KeepReply, f.Reply = true, *p.Reply
+		}
+	case SettleStartOver:
+		f.Settlement.StartOver = NewOperationID(g.cfg.Service, rec.Scope, rec.Key, rec.Generation+1)
+	}
+	ctx, cancel := g.storeContext(ctx)
+	defer cancel()
+	held, err := g.store.Finish(ctx, rec.Claim(), f)
+	if err != nil {
+		return held, g.storeFault(ctx, err)
+	}
+	return held, nil
+}
+
+// refusedSettlement says why a forced Begin did not claim.
+func refusedSettlement(rec Record, f *Force) error {
+	switch {
+	case rec.State == StateAbsent:
+		return ErrSettleRefused.saying("there is no record")
+	case rec.State == StateDone || rec.State == StateReleased:
+		return ErrSettleRefused.saying("the record is %v already", rec.State)
+	case rec.State == StateRunning && rec.LeaseLeft() > 0:
+		return ErrSettleRefused.saying("attempt %d is running; its lease has %v left", rec.Attempt, rec.LeaseLeft().Round(time.Millisecond))
+	case rec.Attempt != f.Attempt || rec.Token != f.Token:
+		return ErrSettleRefused.saying("the record has moved on to attempt %d since you looked; look again", rec.Attempt)
+	}
+	return ErrSettleRefused.saying("attempt %d may still have an effect; wait %v more, or override", rec.Attempt, (f.QuietFor - rec.AttemptAge()).Round(time.Second))
+}
+
+// Get reads the record of (scope, key). Where there is none its state is
+// StateAbsent. Errors match ErrStoreUnavailable.
+func (g *Guard) Get(ctx context.Context, scope, key string) (Record, error) {
+	ctx, cancel := g.storeContext(ctx)
+	defer cancel()
+	rec, err := g.store.Get(ctx, scope, key)
+	if err != nil {
+		return Record{}, g.storeFault(ctx, err)
+	}
+	return rec, nil
+}
+
+// AuditEntry is one line of a store's append-only log of settlements.
+type AuditEntry struct {
+	Scope   string
+	Key     string
+	Attempt int64
+	// To is StateRunning for the forced Begin, else what was settled.
+	To    State
+	Audit Audit
+	At    time.Time // on the store's clock
+}
+
+// Auditor is the ability of a store to read its audit log back, oldest first.
+type Auditor interface {
+	Audits(ctx context.Context, scope, key string) ([]AuditEntry, error)
+}
