@@ -34,16 +34,16 @@ type Completion struct {
 
 // attempt is one run of the work under one claim.
 type attempt struct {
-	context.Context // of the work: its deadline and its cancellation
+	context.Context // of the work
+	cancel          context.CancelCauseFunc
 	guard           *Guard
 	call            Call
 	record          Record
-	says            handlerSays
 	started         time.Time
-	cancel          context.CancelCauseFunc
-	stopDeadline    context.CancelFunc
-	beat            heartbeat
+	deadline        time.Time
+	pulse           pulse
 	joint           Joint
+	says            handlerSays
 	replyStarted    atomic.Bool
 
 	turn     atomic.Uint32 // who finishes: see run
@@ -52,11 +52,14 @@ type attempt struct {
 
 // ending is how the work left: by returning, or not.
 type ending struct {
-	completion Completion
-	panicked   any
-	stack      []byte
-	goexit     bool
+	completion   Completion
+	panicked     any
+	stack        []byte
+	goexit       bool
+	stillRunning bool
 }
+
+var _ context.Context = (*attempt)(nil)
 
 // Value lets the attempt be its own context.
 func (a *attempt) Value(key any) any {
@@ -66,18 +69,22 @@ func (a *attempt) Value(key any) any {
 	return a.Context.Value(key)
 }
 
-// newAttempt prepares the work of a claim. The local lease counts from sent,
+// Deadline returns the handler deadline. When it passes the context is
+// cancelled with ErrStillRunning as the cause.
+func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
+
+// newAttempt prepares the work of a claim. Lease and deadline count from sent,
 // which is before the store was asked.
-func newAttempt(g *Guard, ctx context.Context, call Call, rec Record, sent time.Time) *attempt {
+func newAttempt(ctx context.Context, g *Guard, call Call, rec Record, sent time.Time) *attempt {
 	a := &attempt{
 		guard:    g,
 		call:     call,
 		record:   rec,
 		started:  sent,
+		deadline: sent.Add(g.cfg.HandlerDeadline),
 		returned: make(chan ending, 1),
 	}
-	ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	a.Context, a.stopDeadline = context.WithTimeoutCause(ctx, g.cfg.HandlerDeadline, ErrStillRunning)
+	a.Context, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return a
 }
 
@@ -93,9 +100,9 @@ func (a *attempt) operation() Operation {
 	}
 }
 
-// The values of attempt.turn. Whoever moves it from turnOpen finishes: the
-// caller once the work has returned, the work's own goroutine once the caller
-// has left at the deadline.
+// The values of attempt.turn. Whoever moves it from turnOpen decides who
+// finishes: the caller once the work has returned, the work's own goroutine
+// once the caller has been answered at the deadline.
 const (
 	turnOpen uint32 = iota
 	turnWorkReturned
@@ -106,18 +113,22 @@ const (
 // answered at the deadline while a work that ignores its context goes on
 // (R19).
 func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
-	a.beat.start(a)
+	a.pulse.start(a)
 	go a.work(work)
-	select {
-	case end := <-a.returned:
-		return a.conclude(end)
-	case <-a.Done():
-	}
-	if context.Cause(a) == ErrStillRunning && a.turn.CompareAndSwap(turnOpen, turnCallerLeft) { //nolint:errorlint // identity is meant.
+	end := <-a.returned
+	if end.stillRunning {
 		a.observe(EventStillRunning)
 		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, ErrStillRunning
 	}
-	return a.conclude(<-a.returned)
+	return a.conclude(end)
+}
+
+// pastDeadline cancels the work and lets the caller go.
+func (a *attempt) pastDeadline() {
+	a.cancel(ErrStillRunning)
+	if a.turn.CompareAndSwap(turnOpen, turnCallerLeft) {
+		a.returned <- ending{stillRunning: true}
+	}
 }
 
 // work calls the work and hands its end over, or concludes by itself if
@@ -138,10 +149,8 @@ func (a *attempt) work(work func(context.Context) Completion) {
 	}()
 	var ctx context.Context = a
 	if a.call.Mode == Joined {
-		if j, ok := As[Joiner](a.guard.store); ok {
-			a.joint = j.Join(a.claim())
-			ctx = a.joint.Context(ctx)
-		}
+		a.joint = a.guard.joiner.Join(a.claim())
+		ctx = a.joint.Context(ctx)
 	}
 	end.completion = work(ctx)
 	end.goexit = false
@@ -196,12 +205,9 @@ func (a *attempt) markReplyStarted() error {
 		return a.guard.storeFault(a, err)
 	}
 	if held.Status != HeldYes {
-		a.superseded()
+		a.cancel(ErrSuperseded)
 		return ErrSuperseded
 	}
 	a.replyStarted.Store(true)
 	return nil
 }
-
-// superseded cancels the work: a later attempt exists, or may.
-func (a *attempt) superseded() { a.cancel(ErrSuperseded) }

@@ -10,8 +10,7 @@ import (
 // finish ends the attempt: it saves how the work ended and returns what the
 // caller is told. No reply is returned that will be replayed and is not saved.
 func (a *attempt) finish(c Completion) (Result, error) {
-	a.beat.stop()
-	a.stopDeadline()
+	a.pulse.stop()
 	defer a.cancel(nil)
 	c = a.weigh(c)
 	held, err := a.save(c)

@@ -41,6 +41,7 @@ const MinLease = 100 * time.Millisecond
 // concurrent use and owns no goroutine beyond the calls in progress.
 type Guard struct {
 	store        Store
+	joiner       Joiner // nil if the store is none
 	recovery     Recovery
 	resumeWithin time.Duration
 	cfg          Config
@@ -55,8 +56,10 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 	if err := cfg.complete(recovery); err != nil {
 		return nil, err
 	}
+	joiner, _ := As[Joiner](store)
 	return &Guard{
 		store:        store,
+		joiner:       joiner,
 		recovery:     recovery,
 		resumeWithin: recovery.resumeWithin(cfg.HandlerDeadline),
 		cfg:          cfg,
@@ -157,10 +160,7 @@ func (m Mode) String() string {
 // CheckMode reports, as an ErrConfig, that the guard's store cannot run mode
 // m. Callers ask at construction, so that nothing fails at first use.
 func (g *Guard) CheckMode(m Mode) error {
-	if m != Joined {
-		return nil
-	}
-	if _, ok := As[Joiner](g.store); !ok {
+	if m == Joined && g.joiner == nil {
 		return configError("Mode", fmt.Sprintf("is Joined, but the store (%T) cannot save a reply in a business transaction", g.store))
 	}
 	return nil
@@ -247,6 +247,9 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 	if err := call.check(); err != nil {
 		return Result{}, err
 	}
+	if err := g.CheckMode(call.Mode); err != nil {
+		return Result{}, err
+	}
 	sent := time.Now()
 	begun, err := g.begin(ctx, call)
 	if err != nil {
@@ -254,7 +257,7 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 	}
 	if begun.Outcome == BeginClaimed {
 		g.observeClaim(ctx, begun)
-		return newAttempt(g, ctx, call, begun.Record, sent).run(work)
+		return newAttempt(ctx, g, call, begun.Record, sent).run(work)
 	}
 	return g.answer(ctx, call, begun)
 }
@@ -269,6 +272,10 @@ func (c *Call) check() error {
 		return ErrScopeInvalid.saying("the scope is empty")
 	case len(c.Scope) > MaxScopeLength:
 		return ErrScopeInvalid.saying("the scope has %d bytes; the most is %d", len(c.Scope), MaxScopeLength)
+	case c.Fingerprint == Fingerprint{}:
+		return configError("Fingerprint", "is required: without it any request under the key would pass for this one")
+	case c.AllInTx && c.Mode != Joined:
+		return configError("AllInTx", "goes with Mode Joined only")
 	}
 	return nil
 }
@@ -331,7 +338,8 @@ func (g *Guard) beginOnce(ctx context.Context, p BeginParams) (BeginResult, erro
 // storeContext is a context for one store call: bounded by StoreTimeout, and
 // not cancelled when the caller hangs up.
 func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.StoreTimeout)
+	c := newCallContext(ctx, g.cfg.StoreTimeout)
+	return c, c.end
 }
 
 func (g *Guard) storeFault(ctx context.Context, err error) error {
