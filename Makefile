@@ -1,0 +1,44 @@
+# Every command a person needs for this repository. "make" lists them.
+
+GOLANGCI_VERSION := v2.15.0
+FUZZTIME ?= 10s
+
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+MODULES := ./... ./cmd/... ./internal/integration/...
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+.PHONY: help test race lint fmt fuzz long services
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: services ## Run every test of every module
+	@go test -json work | go run ./internal/testreport
+
+race: ## Run the same tests under the race detector (needs a C compiler)
+	@.ci/services chromium gcc
+	@go test -race -timeout 20m -json work | go run ./internal/testreport
+
+lint: $(GOLANGCI) ## Vet and lint every module
+	@go vet work
+	@$(GOLANGCI) run $(MODULES)
+
+fmt: $(GOLANGCI) ## Format every Go file
+	@$(GOLANGCI) fmt
+
+fuzz: ## Fuzz each target for FUZZTIME (10s)
+	@.ci/fuzz $(FUZZTIME)
+
+long: services ## Run the long proofs: big storms, then two minutes on each fuzz target
+	@SEMEL_LONG=1 go test -timeout 60m -count=1 -json work | go run ./internal/testreport
+	@.ci/fuzz 2m
+
+services: ## Install what the tests need beside Go: chromium (root on Debian)
+	@.ci/services chromium
+
+$(GOLANGCI):
+	@echo "building golangci-lint $(GOLANGCI_VERSION), once"
+	@GOWORK=off GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@mv bin/golangci-lint $@
