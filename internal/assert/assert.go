@@ -1,0 +1,88 @@
+// Package assert is the whole of this project's test helpers: a few checks
+// that fail with what was got before what was wanted, and Skip, the only way
+// in which a test here may be skipped.
+//
+// Equal, True and Contains let the test go on, so that one run shows all that
+// is wrong. NoError and ErrorIs end it, since what follows needs the result.
+package assert
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// Equal checks that got equals want, deeply. The optional what is a format and
+// its arguments, and says what was compared.
+func Equal[T any](t testing.TB, got, want T, what ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%sgot  %s\nwant %s", prefix(what), show(got), show(want))
+	}
+}
+
+// True checks that got is true; what is a format and its arguments.
+func True(t testing.TB, got bool, what ...any) {
+	t.Helper()
+	if !got {
+		t.Errorf("%sgot false, want true", prefix(what))
+	}
+}
+
+// Contains checks that got has want in it.
+func Contains(t testing.TB, got, want string, what ...any) {
+	t.Helper()
+	if !strings.Contains(got, want) {
+		t.Errorf("%sgot  %q\nwant it to contain %q", prefix(what), got, want)
+	}
+}
+
+// NoError ends the test if err is not nil.
+func NoError(t testing.TB, err error, what ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%sgot error %q, want none", prefix(what), err)
+	}
+}
+
+// ErrorIs ends the test unless err matches target.
+func ErrorIs(t testing.TB, err, target error, what ...any) {
+	t.Helper()
+	if !errors.Is(err, target) {
+		t.Fatalf("%sgot error %v, want one that matches %q", prefix(what), err, target)
+	}
+}
+
+// RequireVariable names the environment variable that forbids skipping, with
+// the value "all".
+const RequireVariable = "SEMEL_TEST_REQUIRE"
+
+// Skip skips the test because reason, something this machine lacks, or fails
+// it where RequireVariable says that nothing may be missing.
+func Skip(t testing.TB, reason string) {
+	t.Helper()
+	if os.Getenv(RequireVariable) == "all" {
+		t.Fatalf("%s=all, but this test cannot run: %s", RequireVariable, reason)
+	}
+	t.Skip(reason)
+}
+
+func prefix(what []any) string {
+	if len(what) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(fmt.Sprint(what[0]), what[1:]...) + ":\n"
+}
+
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%q", v)
+	case fmt.Stringer:
+		return v.String()
+	}
+	return fmt.Sprintf("%+v", v)
+}
