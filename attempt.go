@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -34,29 +35,28 @@ type Completion struct {
 
 // attempt is one run of the work under one claim.
 type attempt struct {
-	context.Context // of the work
-	cancel          context.CancelCauseFunc
+	detachedContext // of the work
 	guard           *Guard
 	call            Call
 	record          Record
 	started         time.Time
-	deadline        time.Time
 	pulse           pulse
 	joint           Joint
 	says            handlerSays
 	replyStarted    atomic.Bool
 
-	turn     atomic.Uint32 // who finishes: see run
-	returned chan ending
+	turnMu sync.Mutex
+	turned sync.Cond
+	turn   turn
+	ending ending
 }
 
 // ending is how the work left: by returning, or not.
 type ending struct {
-	completion   Completion
-	panicked     any
-	stack        []byte
-	goexit       bool
-	stillRunning bool
+	completion Completion
+	panicked   any
+	stack      []byte
+	goexit     bool
 }
 
 var _ context.Context = (*attempt)(nil)
@@ -66,25 +66,22 @@ func (a *attempt) Value(key any) any {
 	if _, ok := key.(attemptKey); ok {
 		return a
 	}
-	return a.Context.Value(key)
+	return a.detachedContext.Value(key)
 }
-
-// Deadline returns the handler deadline. When it passes the context is
-// cancelled with ErrStillRunning as the cause.
-func (a *attempt) Deadline() (time.Time, bool) { return a.deadline, true }
 
 // newAttempt prepares the work of a claim. Lease and deadline count from sent,
 // which is before the store was asked.
 func newAttempt(ctx context.Context, g *Guard, call Call, rec Record, sent time.Time) *attempt {
 	a := &attempt{
-		guard:    g,
-		call:     call,
-		record:   rec,
-		started:  sent,
-		deadline: sent.Add(g.cfg.HandlerDeadline),
-		returned: make(chan ending, 1),
+		guard:   g,
+		call:    call,
+		record:  rec,
+		started: sent,
 	}
-	a.Context, a.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	a.turned.L = &a.turnMu
+	a.values = context.WithoutCancel(ctx)
+	a.deadline = sent.Add(g.cfg.HandlerDeadline)
+	a.late = ErrStillRunning
 	return a
 }
 
@@ -100,14 +97,36 @@ func (a *attempt) operation() Operation {
 	}
 }
 
-// The values of attempt.turn. Whoever moves it from turnOpen decides who
-// finishes: the caller once the work has returned, the work's own goroutine
-// once the caller has been answered at the deadline.
+// turn says who ends the attempt: the caller once the work has returned, or
+// the work's own goroutine once the caller has been answered at the deadline.
+type turn uint8
+
 const (
-	turnOpen uint32 = iota
+	turnOpen turn = iota
 	turnWorkReturned
 	turnCallerLeft
 )
+
+// take moves an open turn to t, and reports whether it was open.
+func (a *attempt) take(t turn, end ending) bool {
+	a.turnMu.Lock()
+	defer a.turnMu.Unlock()
+	if a.turn != turnOpen {
+		return false
+	}
+	a.turn, a.ending = t, end
+	a.turned.Signal()
+	return true
+}
+
+func (a *attempt) awaitTurn() turn {
+	a.turnMu.Lock()
+	defer a.turnMu.Unlock()
+	for a.turn == turnOpen {
+		a.turned.Wait()
+	}
+	return a.turn
+}
 
 // run runs the work on a goroutine of its own, so that the caller can be
 // answered at the deadline while a work that ignores its context goes on
@@ -115,20 +134,17 @@ const (
 func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
 	a.pulse.start(a)
 	go a.work(work)
-	end := <-a.returned
-	if end.stillRunning {
+	if a.awaitTurn() == turnCallerLeft {
 		a.observe(EventStillRunning)
 		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, ErrStillRunning
 	}
-	return a.conclude(end)
+	return a.conclude(a.ending)
 }
 
 // pastDeadline cancels the work and lets the caller go.
 func (a *attempt) pastDeadline() {
-	a.cancel(ErrStillRunning)
-	if a.turn.CompareAndSwap(turnOpen, turnCallerLeft) {
-		a.returned <- ending{stillRunning: true}
-	}
+	a.interrupt(ErrStillRunning)
+	a.take(turnCallerLeft, ending{})
 }
 
 // work calls the work and hands its end over, or concludes by itself if
@@ -141,11 +157,9 @@ func (a *attempt) work(work func(context.Context) Completion) {
 				end = ending{panicked: p, stack: debug.Stack()}
 			}
 		}
-		if a.turn.CompareAndSwap(turnOpen, turnWorkReturned) {
-			a.returned <- end
-			return
+		if !a.take(turnWorkReturned, end) {
+			a.concludeAlone(end)
 		}
-		a.concludeAlone(end)
 	}()
 	var ctx context.Context = a
 	if a.call.Mode == Joined {
@@ -198,14 +212,14 @@ func (a *attempt) markReplyStarted() error {
 	if a.replyStarted.Load() {
 		return nil
 	}
-	ctx, cancel := a.guard.storeContext(a)
-	defer cancel()
+	ctx := a.guard.storeContext(a)
+	defer ctx.cancel(context.Canceled)
 	held, err := a.guard.store.Extend(ctx, a.claim(), ExtendParams{Lease: a.guard.cfg.Lease, ReplyStarted: true})
 	if err != nil {
 		return a.guard.storeFault(a, err)
 	}
 	if held.Status != HeldYes {
-		a.cancel(ErrSuperseded)
+		a.interrupt(ErrSuperseded)
 		return ErrSuperseded
 	}
 	a.replyStarted.Store(true)

@@ -11,29 +11,36 @@ import (
 // caller is told. No reply is returned that will be replayed and is not saved.
 func (a *attempt) finish(c Completion) (Result, error) {
 	a.pulse.stop()
-	defer a.cancel(nil)
+	defer a.cancel(context.Canceled)
 	c = a.weigh(c)
 	held, err := a.save(c)
-	switch {
-	case err != nil:
-		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, err
-	case held.Status == HeldSuperseded:
+	if held.Status == HeldSuperseded {
 		return a.lost()
 	}
-	res := Result{Ran: true, Reply: c.Reply, Record: a.record}
-	res.Record.State = held.State
-	switch held.State {
-	case StateDone:
-		res.Outcome = OutcomeExecuted
-		a.observe(EventDone)
-	case StateReleased:
-		res.Outcome = OutcomeReleased
-		a.observe(EventReleased)
-	default:
-		res.Outcome = OutcomeUnknown
-		a.observe(EventUnknown)
+	res := Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}
+	if held.Status != 0 {
+		res.Outcome = a.ended(held.State)
+		res.Record.State = held.State
 	}
-	return res, nil
+	if err == nil {
+		res.Reply = c.Reply
+	}
+	return res, err
+}
+
+// ended observes and returns what a saved state is to the caller.
+func (a *attempt) ended(s State) Outcome {
+	switch s {
+	case StateDone:
+		a.observe(EventDone)
+		return OutcomeExecuted
+	case StateReleased:
+		a.observe(EventReleased)
+		return OutcomeReleased
+	default:
+		a.observe(EventUnknown)
+		return OutcomeUnknown
+	}
 }
 
 // weigh turns the work's verdict into what it means in this mode.
@@ -85,8 +92,8 @@ func (a *attempt) save(c Completion) (Held, error) {
 
 // commit finishes inside the business transaction.
 func (a *attempt) commit(p FinishParams) (Held, error) {
-	ctx, cancel := a.guard.storeContext(a)
-	defer cancel()
+	ctx := a.guard.storeContext(a)
+	defer ctx.cancel(context.Canceled)
 	held, err := a.joint.Commit(ctx, p)
 	if err == nil {
 		return held, nil
@@ -100,17 +107,18 @@ func (a *attempt) commit(p FinishParams) (Held, error) {
 	if a.rollbackUndoesAll() {
 		to = StateReleased
 	}
-	if _, ferr := a.finishAlone(FinishParams{To: to, Retention: p.Retention}); ferr != nil {
+	held, ferr := a.finishAlone(FinishParams{To: to, Retention: p.Retention})
+	if ferr != nil {
 		return Held{}, ferr
 	}
-	return Held{}, err
+	return held, err
 }
 
 // askWhetherCommitted settles a COMMIT without an answer: the record says
 // whether it was this claim that finished it.
 func (a *attempt) askWhetherCommitted(cause error) (Held, error) {
-	ctx, cancel := a.guard.storeContext(a)
-	defer cancel()
+	ctx := a.guard.storeContext(a)
+	defer ctx.cancel(context.Canceled)
 	rec, err := a.guard.store.Get(ctx, a.record.Scope, a.record.Key)
 	if err != nil {
 		return Held{}, a.guard.storeFault(a, errors.Join(cause, err))
@@ -142,8 +150,8 @@ func (a *attempt) finishAlone(p FinishParams) (Held, error) {
 }
 
 func (a *attempt) finishOnce(p FinishParams) (Held, error) {
-	ctx, cancel := a.guard.storeContext(a)
-	defer cancel()
+	ctx := a.guard.storeContext(a)
+	defer ctx.cancel(context.Canceled)
 	return a.guard.store.Finish(ctx, a.claim(), p)
 }
 
@@ -151,8 +159,8 @@ func (a *attempt) finishOnce(p FinishParams) (Held, error) {
 // record says now.
 func (a *attempt) lost() (Result, error) {
 	a.observe(EventLeaseLost)
-	ctx, cancel := a.guard.storeContext(a)
-	defer cancel()
+	ctx := a.guard.storeContext(a)
+	defer ctx.cancel(context.Canceled)
 	rec, err := a.guard.store.Get(ctx, a.record.Scope, a.record.Key)
 	if err != nil {
 		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, a.guard.storeFault(a, err)

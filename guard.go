@@ -316,9 +316,9 @@ func (g *Guard) begin(ctx context.Context, call Call) (BeginResult, error) {
 const beginTries = 3
 
 // beginOnce sends one Begin, repeating it while StoreTimeout lasts.
-func (g *Guard) beginOnce(ctx context.Context, p BeginParams) (BeginResult, error) {
-	ctx, cancel := g.storeContext(ctx)
-	defer cancel()
+func (g *Guard) beginOnce(caller context.Context, p BeginParams) (BeginResult, error) {
+	ctx := g.storeContext(caller)
+	defer ctx.cancel(context.Canceled)
 	var (
 		res BeginResult
 		err error
@@ -336,10 +336,13 @@ func (g *Guard) beginOnce(ctx context.Context, p BeginParams) (BeginResult, erro
 }
 
 // storeContext is a context for one store call: bounded by StoreTimeout, and
-// not cancelled when the caller hangs up.
-func (g *Guard) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	c := newCallContext(ctx, g.cfg.StoreTimeout)
-	return c, c.end
+// not cancelled when the caller hangs up. Whoever takes it cancels it.
+func (g *Guard) storeContext(caller context.Context) *detachedContext {
+	return &detachedContext{
+		values:   caller,
+		deadline: time.Now().Add(g.cfg.StoreTimeout),
+		late:     context.DeadlineExceeded,
+	}
 }
 
 func (g *Guard) storeFault(ctx context.Context, err error) error {

@@ -11,16 +11,16 @@ import (
 // goroutine, because most work ends before the first beat.
 type pulse struct {
 	attempt *attempt
+	timer   *time.Timer
 
 	mu       sync.Mutex
-	timer    *time.Timer
 	stopped  bool
 	nextBeat time.Time // zero while a beat is in flight, and after the last
 	deadline time.Time // zero once passed
 	localEnd time.Time // of the lease, by our own monotonic clock
 
-	cancelBeat context.CancelFunc
-	beating    sync.WaitGroup
+	inFlight *detachedContext // of the beat under way
+	beating  sync.WaitGroup
 }
 
 const (
@@ -32,12 +32,12 @@ const (
 // the store was asked for the claim.
 func (p *pulse) start(a *attempt) {
 	lease := a.guard.cfg.Lease
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.attempt = a
 	p.localEnd = a.started.Add(lease)
 	p.nextBeat = a.started.Add(lease / beatPart)
 	p.deadline = a.deadline
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.timer = time.AfterFunc(time.Until(p.next()), p.tick)
 }
 
@@ -47,8 +47,8 @@ func (p *pulse) stop() {
 	p.mu.Lock()
 	p.stopped = true
 	p.timer.Stop()
-	if p.cancelBeat != nil {
-		p.cancelBeat()
+	if p.inFlight != nil {
+		p.inFlight.cancel(context.Canceled)
 	}
 	p.mu.Unlock()
 	p.beating.Wait()
@@ -80,10 +80,11 @@ func (p *pulse) tick() {
 	if past {
 		p.deadline = time.Time{}
 	}
-	var beat context.Context
+	due := false
 	if !p.nextBeat.IsZero() && !now.Before(p.nextBeat) {
 		p.nextBeat = time.Time{}
-		beat, p.cancelBeat = p.attempt.guard.storeContext(p.attempt)
+		due = true
+		p.inFlight = p.attempt.guard.storeContext(p.attempt)
 		p.beating.Add(1)
 	}
 	p.arm()
@@ -92,21 +93,22 @@ func (p *pulse) tick() {
 	if past {
 		p.attempt.pastDeadline()
 	}
-	if beat != nil {
-		p.beat(beat)
+	if due {
+		p.beat()
 	}
 }
 
 // beat renews the lease once and plans the next time.
-func (p *pulse) beat(ctx context.Context) {
+func (p *pulse) beat() {
 	defer p.beating.Done()
+	ctx := p.inFlight
 	g := p.attempt.guard
 	sent := time.Now()
 	held, err := g.store.Extend(ctx, p.attempt.claim(), ExtendParams{Lease: g.cfg.Lease})
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cancelBeat()
+	ctx.cancel(context.Canceled)
 	switch {
 	case p.stopped:
 	case err != nil:
@@ -116,7 +118,7 @@ func (p *pulse) beat(ctx context.Context) {
 		p.localEnd = sent.Add(g.cfg.Lease)
 		p.nextBeat = sent.Add(g.cfg.Lease / beatPart)
 	default:
-		p.attempt.cancel(ErrSuperseded)
+		p.attempt.interrupt(ErrSuperseded)
 	}
 	p.arm()
 }
@@ -132,7 +134,7 @@ func (p *pulse) planRetry(lease time.Duration) {
 	}
 	if !time.Now().Before(p.localEnd) {
 		p.nextBeat = time.Time{}
-		p.attempt.cancel(ErrSuperseded)
+		p.attempt.interrupt(ErrSuperseded)
 		return
 	}
 	if p.localEnd.Before(p.nextBeat) {

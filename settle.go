@@ -105,9 +105,9 @@ func (g *Guard) finishSettlement(ctx context.Context, rec Record, p SettleParams
 	case SettleStartOver:
 		f.Settlement.StartOver = NewOperationID(g.cfg.Service, rec.Scope, rec.Key, rec.Generation+1)
 	}
-	ctx, cancel := g.storeContext(ctx)
-	defer cancel()
-	held, err := g.store.Finish(ctx, rec.Claim(), f)
+	call := g.storeContext(ctx)
+	defer call.cancel(context.Canceled)
+	held, err := g.store.Finish(call, rec.Claim(), f)
 	if err != nil {
 		return held, g.storeFault(ctx, err)
 	}
@@ -132,9 +132,9 @@ func refusedSettlement(rec Record, f *Force) error {
 // Get reads the record of (scope, key). Where there is none its state is
 // StateAbsent. Errors match ErrStoreUnavailable.
 func (g *Guard) Get(ctx context.Context, scope, key string) (Record, error) {
-	ctx, cancel := g.storeContext(ctx)
-	defer cancel()
-	rec, err := g.store.Get(ctx, scope, key)
+	call := g.storeContext(ctx)
+	defer call.cancel(context.Canceled)
+	rec, err := g.store.Get(call, scope, key)
 	if err != nil {
 		return Record{}, g.storeFault(ctx, err)
 	}
