@@ -1,0 +1,266 @@
+// The script of the two tills. With it the browser sends the payments and
+// sends them again when no answer comes; without it the form does, and the
+// server is the client. The words are all in the page.
+
+const form = document.querySelector("#shop");
+const patience = Number(form.dataset.patience);
+
+// maxTries is how often a till sends before it leaves the next to the person.
+const maxTries = 12;
+
+const closed = ["paid", "paid-again", "refused"];
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+
+// randomText returns n characters of five random bits each.
+function randomText(n) {
+  const letters = "abcdefghijklmnopqrstuvwxyz234567";
+  return Array.from(crypto.getRandomValues(new Uint8Array(n)), (b) => letters[b & 31]).join("");
+}
+
+// Till is one till with its order. What it knows of the order lies in the
+// tab's session storage, so that a reload loses neither order nor key.
+class Till {
+  constructor(section) {
+    this.section = section;
+    this.name = section.dataset.till;
+    this.keyed = section.dataset.keyed === "true";
+    this.restore();
+  }
+
+  // open starts an order. The key comes before the first send and stays.
+  open(order, key) {
+    this.ticket = { order, key, sent: 0, state: "open", tries: [], running: 0, flying: 0 };
+    this.armed = null;
+    this.show();
+  }
+
+  renew() {
+    this.open(`o_${randomText(10)}`, this.keyed ? `k_${randomText(26)}` : "");
+  }
+
+  get settled() {
+    return closed.includes(this.ticket.state);
+  }
+
+  // restore takes up the order of before a reload unless it was settled. If it
+  // was being sent, nobody will hear that answer: the till with a key asks
+  // again, the one without leaves it to the person.
+  restore() {
+    const saved = JSON.parse(sessionStorage.getItem(this.name));
+    if (!saved || closed.includes(saved.state)) {
+      const value = (name) => form.elements[`${this.name}-${name}`]?.value ?? "";
+      this.open(value("order"), value("key"));
+      return;
+    }
+    const interrupted = saved.running > 0;
+    this.ticket = { ...saved, running: 0, flying: 0 };
+    this.armed = saved.sent > 0 ? Promise.resolve() : null;
+    if (interrupted) {
+      this.ticket.state = "unknown";
+      this.ticket.tries.push("page reloaded before the answer");
+    }
+    this.show();
+    if (interrupted && this.keyed) {
+      this.settle();
+    }
+  }
+
+  // pay sends the order once for each click, all at the same time. The chosen
+  // fault is switched on first, once for each order: two clicks wait for it
+  // together.
+  async pay(clicks) {
+    const ticket = this.ticket;
+    try {
+      await (this.armed ??= arm());
+    } catch (error) {
+      this.armed = null;
+      ticket.tries.push(`not sent, for the fault could not be switched on: ${error.message}`);
+      this.show();
+      return;
+    }
+    await Promise.all(Array.from({ length: clicks }, () => this.settle(ticket)));
+  }
+
+  // settle sends until there is a result, and gives up after maxTries.
+  async settle(ticket = this.ticket) {
+    ticket.running++;
+    for (let n = 0; n < maxTries && ticket === this.ticket; n++) {
+      const { state, text, pause } = await this.send(ticket);
+      ticket.tries.push(text);
+      if (rank(state) >= rank(ticket.state)) {
+        ticket.state = state;
+      }
+      if (ticket.state === "paid" && !this.keyed && ticket.sent > 1) {
+        ticket.state = "paid-again";
+      }
+      this.show();
+      if (closed.includes(state)) {
+        break;
+      }
+      await wait(pause ?? Math.min(2000, 250 * 2 ** n));
+    }
+    ticket.running--;
+    this.show();
+  }
+
+  // send makes one request. No answer and none in time are the same: unknown.
+  async send(ticket) {
+    const headers = { "Content-Type": "application/json", "X-Order-Id": ticket.order };
+    if (this.keyed) {
+      headers["Idempotency-Key"] = `"${ticket.key}"`;
+    }
+    ticket.sent++;
+    ticket.flying++;
+    this.show();
+    try {
+      const answer = await fetch(this.section.dataset.door, {
+        method: "POST",
+        headers,
+        body: form.dataset.payment,
+        signal: AbortSignal.timeout(patience),
+      });
+      return describe(answer, await answer.text());
+    } catch {
+      return { state: "unknown", text: "no answer" };
+    } finally {
+      ticket.flying--;
+      watch();
+    }
+  }
+
+  show() {
+    const { order, key, sent, state, tries, flying } = this.ticket;
+    const shown = flying > 0 && !closed.includes(state) ? "sending" : state;
+    const put = (name, text) => {
+      const at = this.section.querySelector(`[data-show=${name}]`);
+      if (at) {
+        at.textContent = text;
+      }
+    };
+    put("order", order);
+    put("key", key);
+    put("sent", sent === 0 ? "not sent yet" : sent === 1 ? "sent once" : `sent ${sent} times`);
+    put("pay", state === "open" && sent === 0 ? form.dataset.first : form.dataset.again);
+    const lines = tries.map((text) => {
+      const line = document.createElement("li");
+      line.textContent = text;
+      return line;
+    });
+    this.section.querySelector(".tries").replaceChildren(...lines);
+    for (const saying of this.section.querySelectorAll("[data-say]")) {
+      saying.hidden = saying.dataset.say !== shown;
+    }
+    this.section.dataset.state = shown;
+    sessionStorage.setItem(this.name, JSON.stringify(this.ticket));
+  }
+}
+
+// rank orders what several sends of one order tell: the best news counts.
+function rank(state) {
+  return ["open", "unknown", "again", "refused", "paid", "paid-again"].indexOf(state);
+}
+
+// describe says what an answer means for the order, as the server does for a
+// page without a script.
+function describe(answer, body) {
+  let content = {};
+  try {
+    content = JSON.parse(body) ?? {};
+  } catch {
+    // The status says enough.
+  }
+  const parts = [
+    `${answer.status} ${answer.statusText}`.trim(),
+    answer.headers.get("Semel-Outcome"),
+    content.id && `payment ${content.id}`,
+    content.title,
+  ];
+  const text = parts.filter(Boolean).join(" · ");
+  if (answer.ok) {
+    return { state: "paid", text };
+  }
+  const open = answer.status >= 500 || [408, 409, 425, 429].includes(answer.status);
+  const seconds = Number(answer.headers.get("Retry-After"));
+  return { state: open ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
+}
+
+// arm switches the chosen fault on for the next requests.
+async function arm() {
+  const { fault, times } = Object.fromEntries(new FormData(form));
+  if (fault === "none") {
+    return;
+  }
+  const answer = await fetch("/demo/faults", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ fault, times: Number(times) }),
+  });
+  if (!answer.ok) {
+    throw new Error(`${answer.status} ${answer.statusText}`);
+  }
+}
+
+// watch brings the money and the requests up to date; only what changed is
+// replaced, so that a screen reader speaks of news alone.
+async function watch() {
+  let page;
+  try {
+    const answer = await fetch("/shop/live");
+    page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  } catch {
+    return; // The next look will tell.
+  }
+  for (const part of page.querySelectorAll("div[id]")) {
+    const here = document.getElementById(part.id);
+    if (here.innerHTML !== part.innerHTML) {
+      here.replaceChildren(...part.childNodes);
+    }
+  }
+}
+
+// act does what a button asks for. Tills take turns, so that each meets the
+// fault that was switched on for it.
+async function act(button) {
+  const [what, where] = button.value.split(" ");
+  const at = tills.filter((till) => where === "both" || till.name === where);
+  for (const till of at) {
+    if (what === "new" || (till.settled && (what === "twice" || where === "both"))) {
+      till.renew();
+    }
+  }
+  if (what === "new") {
+    return;
+  }
+  for (const till of at) {
+    await till.pay(what === "twice" ? 2 : 1);
+  }
+}
+
+// The choice of fault outlives a reload as the orders do.
+for (const name of ["fault", "times"]) {
+  const saved = sessionStorage.getItem(name);
+  if (saved) {
+    form.elements[name].value = saved;
+  }
+}
+form.addEventListener("change", (event) => {
+  sessionStorage.setItem(event.target.name, event.target.value);
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  act(event.submitter);
+});
+
+// A page without a script keeps its orders in a cookie, for all tabs alike.
+document.cookie = "shop_orders=; path=/; max-age=0; samesite=strict";
+for (const part of document.querySelectorAll(".scripted")) {
+  part.hidden = false;
+}
+const tills = [...document.querySelectorAll(".till")].map((section) => new Till(section));
+
+for (;;) {
+  await wait(1000);
+  if (!document.hidden) {
+    await watch();
+  }
+}

@@ -1,0 +1,140 @@
+package shop
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// formLimit bounds a posted form, in bytes.
+const formLimit = 16 << 10
+
+// What a button may ask for.
+const (
+	doPay   = "pay"
+	doTwice = "twice"
+	doNew   = "new"
+)
+
+// maxSent bounds the count of sends that a form may claim.
+const maxSent = 1_000_000
+
+// form is what the page posts: what to do, at which tills, under which fault,
+// and the orders as the page holds them.
+type form struct {
+	// Do is doPay, doTwice or doNew.
+	Do string
+	// At is where, one till or both.
+	At      []till
+	Fault   string
+	Times   int
+	Tickets map[string]ticket
+}
+
+// fresh reports whether the button asks for a new order at a till whose order
+// is settled: all do but a till's own "send again".
+func (f form) fresh() bool { return f.Do == doTwice || len(f.At) > 1 }
+
+// errTooLarge is a form over formLimit.
+var errTooLarge = fmt.Errorf("the form is over %d bytes", formLimit)
+
+// readForm reads and checks the posted form. An error names the field and what
+// it may hold; nothing has been sent then.
+func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
+	if err := r.ParseForm(); err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return form{}, errTooLarge
+		}
+		return form{}, fmt.Errorf("the form cannot be read: %w", err)
+	}
+	f := form{Tickets: map[string]ticket{}}
+	var err error
+	if f.Do, f.At, err = readDo(r.PostForm.Get("do")); err != nil {
+		return form{}, err
+	}
+	if f.Fault, f.Times, err = readFault(r.PostForm.Get("fault"), r.PostForm.Get("times")); err != nil {
+		return form{}, err
+	}
+	for _, t := range tills {
+		if f.Tickets[t.Name], err = readTicket(r, t); err != nil {
+			return form{}, err
+		}
+	}
+	return f, nil
+}
+
+// readDo reads a button's value: what to do and at which till, as "pay keyed".
+func readDo(value string) (string, []till, error) {
+	do, at, _ := strings.Cut(value, " ")
+	if !slices.Contains([]string{doPay, doTwice, doNew}, do) {
+		return "", nil, fmt.Errorf("do is %q, want pay, twice or new, and a till", value)
+	}
+	switch at {
+	case keyed.Name:
+		return do, []till{keyed}, nil
+	case keyless.Name:
+		return do, []till{keyless}, nil
+	case "both":
+		return do, tills, nil
+	default:
+		return "", nil, fmt.Errorf("do is %q, want the till keyed, keyless or both after %s", value, do)
+	}
+}
+
+// readFault reads the choice of a fault.
+func readFault(name, times string) (string, int, error) {
+	known := func(f fault) bool { return f.Name == name }
+	if !slices.ContainsFunc(faults, known) {
+		return "", 0, fmt.Errorf("fault is %q, which this shop does not know", name)
+	}
+	n, err := strconv.Atoi(times)
+	if err != nil || n < 1 || n > maxTimes {
+		return "", 0, fmt.Errorf("times is %q, want a number from 1 to %d", times, maxTimes)
+	}
+	return name, n, nil
+}
+
+// readTicket reads the order that the form holds for t, and the one after it.
+func readTicket(r *http.Request, t till) (ticket, error) {
+	var tk ticket
+	var err error
+	if tk.intent, err = readIntent(r, t, t.Name); err != nil {
+		return ticket{}, err
+	}
+	if tk.Next, err = readIntent(r, t, t.Name+"-next"); err != nil {
+		return ticket{}, err
+	}
+	value := r.PostForm.Get(t.Name + "-sent")
+	tk.Sent, err = strconv.Atoi(value)
+	if err != nil || tk.Sent < 0 || tk.Sent > maxSent {
+		return ticket{}, fmt.Errorf("%s-sent is %q, want how often the order was sent", t.Name, value)
+	}
+	tk.State = state(r.PostForm.Get(t.Name + "-state"))
+	known := func(s saying) bool { return s.State == tk.State }
+	if !slices.ContainsFunc(t.sayings(), known) {
+		return ticket{}, fmt.Errorf("%s-state is %q, want a state of an order", t.Name, tk.State)
+	}
+	return tk, nil
+}
+
+// readIntent reads an order number and, for a till with one, its key from the
+// fields that begin with prefix.
+func readIntent(r *http.Request, t till, prefix string) (intent, error) {
+	in := intent{Order: r.PostForm.Get(prefix + "-order")}
+	if !orderShape.MatchString(in.Order) {
+		return intent{}, fmt.Errorf("%s-order is %q, want the order number that this page made", prefix, in.Order)
+	}
+	if !t.Keyed {
+		return in, nil
+	}
+	in.Key = r.PostForm.Get(prefix + "-key")
+	if !keyShape.MatchString(in.Key) {
+		return intent{}, fmt.Errorf("%s-key is %q, want the key that this page made", prefix, in.Key)
+	}
+	return in, nil
+}

@@ -1,0 +1,138 @@
+package shop
+
+import (
+	"crypto/rand"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// cookieName holds the open orders, as a shop's basket is held, so that a page
+// without JavaScript that is opened again before the answer came still has the
+// same order and the same key.
+const cookieName = "shop_orders"
+
+// metLimit is how many orders are remembered to have met their fault.
+const metLimit = 4096
+
+// Lengths of the random part of an order number and of a key, in characters.
+const (
+	orderLength = 10
+	keyLength   = 26
+)
+
+// orderShape and keyShape are what the page itself makes. Anything else in a
+// form or a cookie did not come from it.
+var (
+	orderShape = regexp.MustCompile(`^o_[a-z0-9]{10}$`)
+	keyShape   = regexp.MustCompile(`^k_[a-z0-9]{26}$`)
+)
+
+// intent is one order as a client means it: however often it is sent, it stays
+// the same.
+type intent struct {
+	Order string
+	// Key is empty at the till without one.
+	Key string
+}
+
+// newIntent opens an order at t.
+func newIntent(t till) intent {
+	in := intent{Order: "o_" + randomText(orderLength)}
+	if t.Keyed {
+		in.Key = "k_" + randomText(keyLength)
+	}
+	return in
+}
+
+// randomText returns n characters of five random bits each.
+func randomText(n int) string { return strings.ToLower(rand.Text()[:n]) }
+
+// ticket is a till's present order, as the form carries it.
+type ticket struct {
+	intent
+	// Next is the order after this one. It is made with the page and not when
+	// a button is pressed, so that a form posted again names the same order
+	// again.
+	Next intent
+	// Sent counts the requests made for the order so far.
+	Sent int
+	// State is what is known about the order.
+	State state
+}
+
+// newTicket returns in as an order that has not been sent.
+func newTicket(t till, in intent) ticket {
+	return ticket{intent: in, Next: newIntent(t), State: stateOpen}
+}
+
+// renewed returns the ticket of the order after tk.
+func (tk ticket) renewed(t till) ticket { return newTicket(t, tk.Next) }
+
+// savedTickets reads the open orders of the cookie, and opens new ones where
+// it holds none that this page has made.
+func savedTickets(r *http.Request) map[string]ticket {
+	k, l := newIntent(keyed), newIntent(keyless)
+	if c, err := r.Cookie(cookieName); err == nil {
+		fields := strings.Split(c.Value, ".")
+		if len(fields) == 3 && orderShape.MatchString(fields[0]) &&
+			keyShape.MatchString(fields[1]) && orderShape.MatchString(fields[2]) {
+			k, l = intent{Order: fields[0], Key: fields[1]}, intent{Order: fields[2]}
+		}
+	}
+	return map[string]ticket{
+		keyed.Name:   newTicket(keyed, k),
+		keyless.Name: newTicket(keyless, l),
+	}
+}
+
+// saveTickets keeps each order that is not settled, and the next one in place
+// of each that is.
+func saveTickets(w http.ResponseWriter, tickets map[string]ticket) {
+	open := func(t till) intent {
+		tk := tickets[t.Name]
+		if tk.State.settled() {
+			return tk.Next
+		}
+		return tk.intent
+	}
+	k, l := open(keyed), open(keyless)
+	http.SetCookie(w, &http.Cookie{
+		Name:     cookieName,
+		Value:    strings.Join([]string{k.Order, k.Key, l.Order}, "."),
+		Path:     "/",
+		SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// met remembers which orders have met their fault: an order meets it once, so
+// that a reload or a second try goes out on a healthy network.
+type met struct {
+	mu    sync.Mutex
+	seen  map[string]bool
+	queue []string
+	limit int
+}
+
+// newMet returns a memory of at most limit orders.
+func newMet(limit int) *met {
+	return &met{seen: map[string]bool{}, limit: limit}
+}
+
+// first reports whether order is new to m, and remembers it. The oldest order
+// is forgotten when there are too many.
+func (m *met) first(order string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen[order] {
+		return false
+	}
+	if len(m.queue) == m.limit {
+		delete(m.seen, m.queue[0])
+		m.queue = m.queue[1:]
+	}
+	m.seen[order] = true
+	m.queue = append(m.queue, order)
+	return true
+}

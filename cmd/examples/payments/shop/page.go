@@ -1,0 +1,129 @@
+package shop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// shownRequests is how many of the recent requests the page shows.
+const shownRequests = 12
+
+// open shows the page with the orders that are open, or new ones.
+func (s *shop) open(w http.ResponseWriter, r *http.Request) {
+	tickets := savedTickets(r)
+	saveTickets(w, tickets)
+	s.show(w, r, form{Fault: noFault, Times: 1, Tickets: tickets}, nil)
+}
+
+// submit does what a button asked for, without JavaScript: the server is the
+// client that sends the payment, and the page that comes back tells what it
+// heard. There is no redirect after it: a reload posts the form again, with
+// the same key, and that is the point.
+func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
+	f, err := readForm(w, r)
+	if errors.Is(err, errTooLarge) {
+		s.refuse(w, http.StatusRequestEntityTooLarge, err)
+		return
+	}
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	tries := map[string][]try{}
+	for _, t := range f.At {
+		tk := f.Tickets[t.Name]
+		if f.Do == doNew {
+			f.Tickets[t.Name] = tk.renewed(t)
+			continue
+		}
+		if f.fresh() && tk.State.settled() {
+			tk = tk.renewed(t)
+		}
+		// A reader who leaves takes nothing back: the request is on its way.
+		got, err := s.sell(context.WithoutCancel(r.Context()), t, tk, f)
+		if err != nil {
+			s.refuse(w, http.StatusBadGateway, err)
+			return
+		}
+		tries[t.Name] = got
+		f.Tickets[t.Name] = tk.after(t, got)
+	}
+	saveTickets(w, f.Tickets)
+	s.show(w, r, f, tries)
+}
+
+// sell arms the chosen fault if the order has not met one yet, and sends the
+// order once, or twice at the same time. An error means that nothing was sent.
+func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) ([]try, error) {
+	if f.Fault != noFault && s.met.first(tk.Order) {
+		if err := s.front.arm(ctx, f.Fault, f.Times); err != nil {
+			return nil, fmt.Errorf("the fault %s could not be switched on, so nothing was sent: %w", f.Fault, err)
+		}
+	}
+	sends := 1
+	if f.Do == doTwice {
+		sends = 2
+	}
+	tries := make([]try, sends)
+	var wg sync.WaitGroup
+	for i := range tries {
+		wg.Go(func() {
+			got, err := s.front.pay(ctx, t.Door, tk.Key, tk.Order)
+			tries[i] = try{answer: got, answered: err == nil}
+		})
+	}
+	wg.Wait()
+	return tries, nil
+}
+
+// live shows only what changes by itself, for the script to put in place.
+func (s *shop) live(w http.ResponseWriter, r *http.Request) {
+	s.render(w, http.StatusOK, "live.html", s.watch(r.Context()))
+}
+
+// show renders the page.
+func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[string][]try) {
+	v := pageView{
+		Watch:    s.watch(r.Context()),
+		Faults:   faults,
+		Fault:    f.Fault,
+		Times:    f.Times,
+		Price:    money(amount),
+		Payment:  payment,
+		Patience: s.within,
+	}
+	for n := range maxTimes {
+		v.Counts = append(v.Counts, n+1)
+	}
+	for _, t := range tills {
+		v.Tills = append(v.Tills, tillView{
+			till: t, Ticket: f.Tickets[t.Name], Tries: tries[t.Name],
+			Account: v.Watch.Accounts[t.Name], Price: v.Price,
+		})
+	}
+	s.render(w, http.StatusOK, "page.html", v)
+}
+
+// watch asks the front for the money and the recent requests. What it cannot
+// read it says instead.
+func (s *shop) watch(ctx context.Context) watchView {
+	v := watchView{Accounts: map[string]accountView{}}
+	ledger, err := s.front.ledger(ctx)
+	if err != nil {
+		v.LedgerError = err.Error()
+	} else {
+		v.Accounts[keyed.Name] = accountView{Account: ledger.Keyed, Known: true}
+		v.Accounts[keyless.Name] = accountView{Account: ledger.Keyless, Known: true}
+	}
+	requests, err := s.front.log(ctx)
+	if err != nil {
+		v.LogError = err.Error()
+	}
+	slices.Reverse(requests)
+	v.Requests = requests[:min(len(requests), shownRequests)]
+	return v
+}

@@ -1,0 +1,164 @@
+// Package shop is the page of the demo: two tills side by side, one that sends
+// an idempotency key with each order and one that does not, and beside each
+// the money the bank took for it.
+//
+// The page shows what a client can know and what only the bank knows. It says
+// "no answer" when there was none, never "failed". It works without
+// JavaScript, where the server sends the payment, and with it, where the
+// browser does; both go through the front's public address, so that a fault
+// meets them as it meets everybody else.
+//
+// It promises nothing about money: that is the payment service's work. The
+// till without a key is wrong on purpose.
+//
+// # What the front provides
+//
+// The front mounts the handler at "/" and answers, at the same address:
+//
+//   - POST /payments, with Idempotency-Key, and POST /unsafe/payments, without
+//     one. Both requests carry the order in X-Order-Id, which is what the
+//     ledger counts as one intent.
+//   - POST /demo/faults {"fault":NAME,"times":N}: any 2xx means armed.
+//   - GET /demo/ledger, in the shape of [Ledger].
+//   - GET /demo/log, a list in the shape of [Request], oldest first.
+//
+// Faults must never meet "/", "/shop/" or "/demo/". The front has to close
+// every connection after its answer (http.Server.SetKeepAlivesEnabled(false)):
+// a browser sends a POST again by itself when a kept connection dies without
+// an answer, and the page could then not tell what it sent.
+package shop
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// DefaultAnswerWithin is how long a till waits for an answer unless
+// [Config.AnswerWithin] says otherwise.
+const DefaultAnswerWithin = 3 * time.Second
+
+// policy lets the page load its own three files, talk to its own address, and
+// nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// assets are the page's template and the files it loads.
+//
+//go:embed assets
+var assets embed.FS
+
+// Config says where the page finds the rest of the demo.
+type Config struct {
+	// Front is the address of the front, such as "http://127.0.0.1:8080".
+	// Required.
+	Front string
+	// AnswerWithin is how long a till waits for an answer before it says that
+	// there was none. Zero means DefaultAnswerWithin.
+	AnswerWithin time.Duration
+}
+
+// shop is the handler's state: the way to the front, and which orders have met
+// their fault.
+type shop struct {
+	front  *front
+	met    *met
+	page   *template.Template
+	within time.Duration
+}
+
+// New returns the handler of the page and its files. It starts nothing and
+// does not call the front. An error names the field of cfg that is wrong.
+func New(cfg Config) (http.Handler, error) {
+	base, err := url.Parse(cfg.Front)
+	if err != nil {
+		return nil, fmt.Errorf("shop: Config.Front: %w", err)
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("shop: Config.Front is %q, want an address such as http://127.0.0.1:8080", cfg.Front)
+	}
+	if cfg.AnswerWithin < 0 {
+		return nil, fmt.Errorf("shop: Config.AnswerWithin is %v, want zero or more", cfg.AnswerWithin)
+	}
+	if cfg.AnswerWithin == 0 {
+		cfg.AnswerWithin = DefaultAnswerWithin
+	}
+	page, err := template.New("page").ParseFS(assets, "assets/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("shop: the page's template: %w", err)
+	}
+	s := &shop{
+		front:  newFront(base, cfg.AnswerWithin),
+		met:    newMet(metLimit),
+		page:   page,
+		within: cfg.AnswerWithin,
+	}
+	return s.routes(), nil
+}
+
+// routes lists every address of the page.
+func (s *shop) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.open)
+	mux.HandleFunc("POST /shop/pay", s.submit)
+	mux.HandleFunc("GET /shop/live", s.live)
+	for _, file := range []string{"shop.css", "shop.js", "icon.svg"} {
+		mux.HandleFunc("GET /shop/"+file, func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFileFS(w, r, assets, "assets/"+file)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, http.StatusNotFound, errors.New("there is no page at "+r.URL.Path))
+	})
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.refuse(w, http.StatusForbidden, errors.New("the order came from another site's page"))
+	}))
+	return secured(guard.Handler(mux))
+}
+
+// secured sets the headers that every answer of the page carries.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuse renders the page that says why nothing was done.
+func (s *shop) refuse(w http.ResponseWriter, status int, why error) {
+	s.render(w, status, "refused.html", refusal{
+		Status: status,
+		Title:  http.StatusText(status),
+		Reason: why.Error(),
+	})
+}
+
+// refusal is what the error page shows.
+type refusal struct {
+	Status int
+	Title  string
+	Reason string
+}
+
+// render writes one template, or nothing of it when it fails.
+func (s *shop) render(w http.ResponseWriter, status int, name string, data any) {
+	var body bytes.Buffer
+	if err := s.page.ExecuteTemplate(&body, name, data); err != nil {
+		http.Error(w, "The page cannot be shown: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	// A reader who has left cannot be told so.
+	_, _ = body.WriteTo(w)
+}
