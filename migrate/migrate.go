@@ -1,0 +1,137 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+const createTable = `CREATE TABLE IF NOT EXISTS semel_migrations (
+	version    INTEGER NOT NULL PRIMARY KEY,
+	name       TEXT NOT NULL,
+	applied_at TEXT NOT NULL
+)`
+
+const (
+	selectVersion = `SELECT coalesce(max(version), 0) FROM semel_migrations`
+	insertVersion = `INSERT INTO semel_migrations (version, name, applied_at) VALUES (?, ?, %s)`
+	deleteVersion = `DELETE FROM semel_migrations WHERE version = ?`
+)
+
+// ErrNewer means that the database was migrated by a later version of Semel.
+var ErrNewer = errors.New("semel: the database has a newer schema than this program knows; use a newer program")
+
+// Up applies what is missing and returns the names of what it applied, in
+// order. It runs in one transaction, whose BEGIN must lock out other
+// migrations: with sqlstore, that of Handles.Write does.
+func Up(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
+	all, err := s.migrations()
+	if err != nil {
+		return nil, err
+	}
+	var applied []string
+	err = inTx(ctx, db, func(tx *sql.Tx, version int) error {
+		if version > len(all) {
+			return ErrNewer
+		}
+		for _, m := range all[version:] {
+			if err := s.applyTx(ctx, tx, m, "up"); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf(insertVersion, s.now), m.version, m.name); err != nil {
+				return fmt.Errorf("semel: note migration %s: %w", m.name, err)
+			}
+			applied = append(applied, m.name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return applied, nil
+}
+
+// Down undoes the latest migration and returns its name, or nothing if there
+// is none. It loses what that migration's tables hold.
+func Down(ctx context.Context, db *sql.DB, s Set) (string, error) {
+	all, err := s.migrations()
+	if err != nil {
+		return "", err
+	}
+	var undone string
+	err = inTx(ctx, db, func(tx *sql.Tx, version int) error {
+		switch {
+		case version > len(all):
+			return ErrNewer
+		case version == 0:
+			return nil
+		}
+		m := all[version-1]
+		if err := s.applyTx(ctx, tx, m, "down"); err != nil {
+			return err
+		}
+		undone = m.name
+		_, err := tx.ExecContext(ctx, deleteVersion, m.version)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return undone, nil
+}
+
+// Version returns the schema version of the database: 0 where Semel has no
+// tables yet.
+func Version(ctx context.Context, db *sql.DB, s Set) (int, error) {
+	var tables int
+	if err := db.QueryRowContext(ctx, s.tableExists).Scan(&tables); err != nil {
+		return 0, fmt.Errorf("semel: look for semel_migrations: %w", err)
+	}
+	if tables == 0 {
+		return 0, nil
+	}
+	var version int
+	if err := db.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
+		return 0, fmt.Errorf("semel: read semel_migrations: %w", err)
+	}
+	return version, nil
+}
+
+// inTx calls change with the present version and commits what it did.
+func inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx, int) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("semel: begin a migration: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+	if _, err := tx.ExecContext(ctx, createTable); err != nil {
+		return fmt.Errorf("semel: create semel_migrations: %w", err)
+	}
+	var version int
+	if err := tx.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
+		return fmt.Errorf("semel: read semel_migrations: %w", err)
+	}
+	if err := change(tx, version); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("semel: commit a migration: %w", err)
+	}
+	return nil
+}
+
+// applyTx runs one file. An error names the statement, so that an operator
+// can tell what of it the database did not like.
+func (s Set) applyTx(ctx context.Context, tx *sql.Tx, m migration, direction string) error {
+	stmts, err := s.statements(m, direction)
+	if err != nil {
+		return err
+	}
+	for i, stmt := range stmts {
+		if _, err := tx.ExecContext(ctx, stmt); err != nil {
+			return fmt.Errorf("semel: migration %s.%s, statement %d of %d: %w", m.name, direction, i+1, len(stmts), err)
+		}
+	}
+	return nil
+}

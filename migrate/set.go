@@ -1,0 +1,85 @@
+package migrate
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Set is the series of migrations of one dialect.
+type Set struct {
+	files fs.FS
+	dir   string
+
+	// What databases say differently.
+	now         string // the time, as text
+	tableExists string // how many tables are called semel_migrations
+}
+
+//go:embed sqlite/*.sql
+var files embed.FS
+
+// SQLite returns the migrations for SQLite.
+func SQLite() Set {
+	return Set{
+		files:       files,
+		dir:         "sqlite",
+		now:         "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
+		tableExists: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'semel_migrations'",
+	}
+}
+
+// migration is one step of the schema.
+type migration struct {
+	version int
+	name    string // 0001_init
+}
+
+// Latest returns the version that the set leads to.
+func (s Set) Latest() (int, error) {
+	all, err := s.migrations()
+	if err != nil {
+		return 0, err
+	}
+	return all[len(all)-1].version, nil
+}
+
+// migrations lists the steps in order and checks that none is missing.
+func (s Set) migrations() ([]migration, error) {
+	names, err := fs.Glob(s.files, s.dir+"/*.up.sql")
+	if err != nil {
+		return nil, fmt.Errorf("semel: list migrations: %w", err)
+	}
+	slices.Sort(names)
+	all := make([]migration, 0, len(names))
+	for i, file := range names {
+		name := strings.TrimSuffix(strings.TrimPrefix(file, s.dir+"/"), ".up.sql")
+		number, _, _ := strings.Cut(name, "_")
+		version, err := strconv.Atoi(number)
+		if err != nil || version != i+1 {
+			return nil, fmt.Errorf("semel: migration %s: its number must be %04d", file, i+1)
+		}
+		all = append(all, migration{version: version, name: name})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("semel: no migrations in %s", s.dir)
+	}
+	return all, nil
+}
+
+// statements reads one file of a migration: "up" or "down".
+func (s Set) statements(m migration, direction string) ([]string, error) {
+	file := s.dir + "/" + m.name + "." + direction + ".sql"
+	text, err := fs.ReadFile(s.files, file)
+	if err != nil {
+		return nil, fmt.Errorf("semel: read migration: %w", err)
+	}
+	stmts, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("semel: migration %s: %w", file, err)
+	}
+	return stmts, nil
+}

@@ -1,0 +1,213 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/semel-dev/semel"
+)
+
+// joint is the business transaction of one attempt.
+//
+// It begins with a savepoint of our own, which is released before COMMIT: that
+// fails if the transaction is not the one that was opened, because the handler
+// ended it by some way of its own or SQLite rolled it back (R37).
+type joint struct {
+	store *Store
+	claim semel.Claim
+
+	mu      sync.Mutex
+	base    context.Context // of the attempt: it ends with the work
+	tx      *sql.Tx
+	end     context.CancelFunc // rolls tx back, also while a statement runs
+	unwatch func() bool
+	closed  bool  // the work has returned
+	lost    error // why the transaction is gone before that
+}
+
+var _ semel.Joint = (*joint)(nil)
+
+const savepointName = "semel_joined"
+
+type jointKey struct{}
+
+// Join returns the transaction that the work of c may ask for with [Tx]. It
+// opens nothing.
+func (s *Store) Join(c semel.Claim) semel.Joint { return &joint{store: s, claim: c} }
+
+// Context returns ctx with the joint in it.
+func (j *joint) Context(ctx context.Context) context.Context {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.base = ctx
+	return context.WithValue(ctx, jointKey{}, j)
+}
+
+// Opened reports whether the work asked for its transaction.
+func (j *joint) Opened() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tx != nil
+}
+
+var errClosed = errors.New("sqlstore: the transaction is closed: the handler that it belongs to has returned")
+
+// open returns the transaction, which the first call begins. ctx bounds the
+// wait for the writer, and no more.
+func (j *joint) open(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.state(); err != nil {
+		return err
+	}
+	if j.tx != nil {
+		return nil
+	}
+	if j.base.Err() != nil {
+		return fmt.Errorf("sqlstore: no transaction is opened: %w", context.Cause(j.base))
+	}
+	life, end := context.WithCancel(context.WithoutCancel(j.base))
+	waited := context.AfterFunc(ctx, end)
+	tx, err := j.store.handles.Write.BeginTx(life, nil)
+	if err == nil {
+		_, err = tx.ExecContext(life, j.store.sql.savepoint)
+	}
+	if !waited() {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	if err != nil {
+		end()
+		return unavailable(fmt.Errorf("open the business transaction: %w", err))
+	}
+	j.tx, j.end = tx, end
+	j.unwatch = context.AfterFunc(j.base, j.baseEnded)
+	return nil
+}
+
+// state is the error that the transaction answers with, if it is over.
+func (j *joint) state() error {
+	switch {
+	case j.closed:
+		return errClosed
+	case j.lost != nil:
+		return j.lost
+	}
+	return nil
+}
+
+// current returns the open transaction.
+func (j *joint) current() (*sql.Tx, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tx, j.state()
+}
+
+// baseEnded undoes the transaction of work that is past its deadline or
+// superseded, so that it does not keep all other writers waiting.
+func (j *joint) baseEnded() {
+	j.lose(&semel.Error{
+		Code: semel.CodeCommitRefused,
+		Text: "the transaction was rolled back when the handler's context ended",
+		Err:  context.Cause(j.base),
+	})
+}
+
+// lose gives the transaction up before its end: every later use fails with
+// why (R12).
+func (j *joint) lose(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed || j.lost != nil {
+		return
+	}
+	j.lost = why
+	j.end()
+}
+
+// failed looks whether the transaction outlived a statement that failed:
+// SQLite rolls the whole of it back when a statement is interrupted or the
+// disk is full, and what came after would be committed one by one.
+func (j *joint) failed(tx *sql.Tx, cause error) {
+	if _, err := tx.ExecContext(context.Background(), j.store.dialect.inTxProbe); err != nil {
+		return // it is still inside
+	}
+	j.lose(fmt.Errorf("sqlstore: the transaction is gone since a statement failed: %w", cause))
+}
+
+// close takes the transaction away from the work.
+func (j *joint) close() (*sql.Tx, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.state(); err != nil {
+		j.closed = true
+		return nil, err
+	}
+	j.closed = true
+	if j.tx == nil {
+		return nil, errors.New("sqlstore: there is no transaction to commit")
+	}
+	j.unwatch()
+	return j.tx, nil
+}
+
+// Commit finishes the claim inside the transaction and commits.
+func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	tx, err := j.close()
+	if err != nil {
+		return semel.Held{}, err
+	}
+	defer j.end()
+	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+	if _, err := tx.ExecContext(ctx, j.store.sql.released); err != nil {
+		return semel.Held{}, unavailable(fmt.Errorf("the business transaction ended before its time: %w", err))
+	}
+	held, err := j.finishTx(ctx, tx, p)
+	switch {
+	case err != nil:
+		return semel.Held{}, refused(err) // COMMIT is never sent
+	case held.Status != semel.HeldYes:
+		return held, nil
+	}
+	if err := tx.Commit(); err != nil {
+		if errors.Is(err, semel.ErrCommitRefused) {
+			return semel.Held{}, err
+		}
+		return semel.Held{}, unavailable(err)
+	}
+	return held, nil
+}
+
+// finishTx writes the end of the claim into the business transaction, unless
+// the claim is not the latest any more.
+func (j *joint) finishTx(ctx context.Context, tx *sql.Tx, p semel.FinishParams) (semel.Held, error) {
+	var held semel.Held
+	changed, err := j.store.changeTx(ctx, tx, j.claim.Scope, j.claim.Key, finishing(j.claim, p, &held))
+	if err == nil && !changed && held.Status == semel.HeldYes {
+		// The claim has its end already, and this transaction is no part of it.
+		held.Status = semel.HeldFinal
+	}
+	return held, err
+}
+
+func refused(err error) error {
+	return &semel.Error{Code: semel.CodeCommitRefused, Text: semel.ErrCommitRefused.Text, Err: err}
+}
+
+// Rollback ends the transaction without effect.
+func (j *joint) Rollback() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+	if j.tx == nil {
+		return nil
+	}
+	j.unwatch()
+	defer j.end()
+	if err := j.tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return unavailable(err)
+	}
+	return nil
+}

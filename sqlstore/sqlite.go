@@ -1,0 +1,260 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/semel-dev/semel"
+)
+
+// Handles are two ways into one database. Business code that shares the file
+// may use both; it must not ask Write for anything inside a joined
+// transaction, which has Write's only connection.
+type Handles struct {
+	// Write has one connection. Its transactions take the write lock when they
+	// begin (BEGIN IMMEDIATE), so that none fails half-way for want of it.
+	Write *sql.DB
+	// Read has several, which cannot write.
+	Read *sql.DB
+}
+
+// Close closes both.
+func (h *Handles) Close() error { return errors.Join(h.Read.Close(), h.Write.Close()) }
+
+// busyTimeout is how long SQLite waits for another writer. It is shorter than
+// semel.DefaultStoreTimeout, so that the database gives up before its caller
+// does (R15).
+const busyTimeout = 4 * time.Second
+
+// minReaders is how many readers there are on the smallest machine.
+const minReaders = 4
+
+// sqlitePragmas is what every connection is told. The timeout comes first,
+// because the others may have to wait.
+var sqlitePragmas = []string{
+	fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
+	"PRAGMA foreign_keys = ON",
+	"PRAGMA synchronous = FULL",
+}
+
+// OpenSQLite opens the SQLite database at path, a file name, with the driver
+// that is registered as driverName; the file is created if it is missing, for
+// its owner only. Every connection is set to journal_mode=WAL, synchronous=FULL,
+// busy_timeout and foreign_keys by statements, so that any driver will do.
+// A database in memory is refused: it has as many contents as connections.
+//
+// Errors match semel.ErrConfig for a path that cannot be used, else
+// semel.ErrStoreUnavailable.
+func OpenSQLite(driverName, path string) (*Handles, error) {
+	drv, err := registered(driverName)
+	if err != nil {
+		return nil, err
+	}
+	dsn, err := sqliteDSN(path)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handles{
+		Write: sql.OpenDB(&connector{driver: drv, dsn: dsn, writes: true}),
+		Read:  sql.OpenDB(&connector{driver: drv, dsn: dsn}),
+	}
+	h.Write.SetMaxOpenConns(1)
+	readers := max(minReaders, runtime.GOMAXPROCS(0))
+	h.Read.SetMaxOpenConns(readers)
+	h.Read.SetMaxIdleConns(readers)
+	if err := h.try(); err != nil {
+		h.Close() //nolint:errcheck // the first error is the one that matters.
+		return nil, unavailable(fmt.Errorf("open %s: %w", path, err))
+	}
+	return h, nil
+}
+
+// try takes the write lock once, so that a file that cannot be written is
+// found now and not by the first request.
+func (h *Handles) try() error {
+	tx, err := h.Write.BeginTx(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if err := tx.Rollback(); err != nil {
+		return err
+	}
+	return h.Read.PingContext(context.Background())
+}
+
+// registered returns the driver of that name. sql.Open is the only way to ask
+// for it, and connects to nothing.
+func registered(driverName string) (driver.Driver, error) {
+	db, err := sql.Open(driverName, "")
+	if err != nil {
+		return nil, &semel.Error{
+			Code: semel.CodeConfig,
+			Text: fmt.Sprintf("sqlstore: driver %q: import it in your program, as in import _ \"modernc.org/sqlite\"", driverName),
+			Err:  err,
+		}
+	}
+	defer db.Close()
+	return db.Driver(), nil
+}
+
+// sqliteDSN checks path and returns it as a URI, in which no character of a
+// file name means anything else.
+func sqliteDSN(path string) (string, error) {
+	if path == "" || path == ":memory:" {
+		return "", configError("sqlstore: path is %q; it must name a file", path)
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", configError("sqlstore: path %q: %v", path, err)
+	}
+	if err := makeFile(full); err != nil {
+		return "", &semel.Error{Code: semel.CodeConfig, Text: "sqlstore: the database file cannot be used", Err: err}
+	}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(full)}
+	return uri.String(), nil
+}
+
+// makeFile creates the file if it is missing. A file that exists is not
+// opened: closing it would drop the locks that this process's other
+// connections hold on it (POSIX fcntl).
+func makeFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // another process was faster
+		}
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	return nil
+}
+
+// connector opens and sets up the connections of one handle.
+type connector struct {
+	driver driver.Driver
+	dsn    string
+	writes bool
+}
+
+var _ driver.Connector = (*connector)(nil)
+
+// Driver returns the driver that was registered.
+func (c *connector) Driver() driver.Driver { return c.driver }
+
+// Connect opens one connection. An error says which setting was refused.
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.driver.Open(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.setUp(ctx, conn); err != nil {
+		conn.Close() //nolint:errcheck // the first error is the one that matters.
+		return nil, err
+	}
+	if c.writes {
+		return &writeConn{Conn: conn}, nil
+	}
+	return conn, nil
+}
+
+func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {
+	for _, pragma := range sqlitePragmas {
+		if _, err := run(ctx, conn, pragma); err != nil {
+			return fmt.Errorf("%s: %w", pragma, err)
+		}
+	}
+	if err := useWAL(ctx, conn); err != nil {
+		return err
+	}
+	if c.writes {
+		return nil
+	}
+	_, err := run(ctx, conn, "PRAGMA query_only = ON")
+	return err
+}
+
+// useWAL switches the file to a write-ahead log, which it then stays in.
+// SQLite does not wait for the lock that the switch needs, so two processes
+// that make the file at once have to.
+func useWAL(ctx context.Context, conn driver.Conn) error {
+	deadline := time.Now().Add(busyTimeout)
+	for {
+		mode, err := run(ctx, conn, "PRAGMA journal_mode = WAL")
+		if err == nil && isText(mode, "wal") {
+			return nil
+		}
+		if err == nil {
+			return fmt.Errorf("PRAGMA journal_mode = WAL: SQLite answers %s: a write-ahead log needs a local disk", mode)
+		}
+		if _, readErr := run(ctx, conn, "PRAGMA journal_mode"); readErr != nil || time.Now().After(deadline) {
+			return fmt.Errorf("PRAGMA journal_mode = WAL: %w", err)
+		}
+		time.Sleep(walPause)
+	}
+}
+
+const walPause = 5 * time.Millisecond
+
+// isText compares a value of a driver, which may give text as bytes.
+func isText(v driver.Value, want string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == want
+	case []byte:
+		return string(v) == want
+	}
+	return false
+}
+
+// run executes one statement and returns the first value of its first row, if
+// it has one. It is the one way that all drivers offer.
+func run(ctx context.Context, conn driver.Conn, statement string) (driver.Value, error) {
+	stmt, err := prepare(ctx, conn, statement)
+	if err != nil {
+		return nil, err
+	}
+	defer stmt.Close()
+	var rows driver.Rows
+	if q, ok := stmt.(driver.StmtQueryContext); ok {
+		rows, err = q.QueryContext(ctx, nil)
+	} else {
+		rows, err = stmt.Query(nil) //nolint:staticcheck // for a driver that has only this.
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(values); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	return values[0], nil
+}
+
+func prepare(ctx context.Context, conn driver.Conn, statement string) (driver.Stmt, error) {
+	if p, ok := conn.(driver.ConnPrepareContext); ok {
+		return p.PrepareContext(ctx, statement)
+	}
+	return conn.Prepare(statement)
+}

@@ -1,0 +1,227 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/testhook"
+	"github.com/semel-dev/semel/migrate"
+)
+
+var (
+	_ semel.Store   = (*Store)(nil)
+	_ semel.Joiner  = (*Store)(nil)
+	_ semel.Classed = (*Store)(nil)
+	_ semel.Auditor = (*Store)(nil)
+)
+
+// Config holds the optional settings of a Store.
+type Config struct {
+	// Hooks are for the tests of this module: they move the store's clock.
+	// Their type is internal, so that nobody else can set them.
+	Hooks testhook.Hooks
+}
+
+// Store is a semel.Store in an SQL database. It is safe for concurrent use and
+// owns no goroutine.
+//
+// Errors of all its methods match semel.ErrStoreUnavailable. The context bounds
+// the wait for the writer as well as the statements; when a method has
+// returned, nothing of it is still to execute (R15).
+type Store struct {
+	handles *Handles
+	dialect Dialect
+	sql     statements
+	hooks   testhook.Hooks
+}
+
+// New returns a store over a database that was opened with [OpenSQLite] and
+// migrated. It starts nothing, and does not close h. Errors match
+// semel.ErrConfig if the schema is not the one that this version needs, else
+// semel.ErrStoreUnavailable.
+func New(ctx context.Context, h *Handles, d Dialect, cfg Config) (*Store, error) {
+	switch {
+	case h == nil || h.Write == nil || h.Read == nil:
+		return nil, configError("sqlstore: Handles are required: see OpenSQLite")
+	case d.name == "":
+		return nil, configError("sqlstore: Dialect is required: SQLite()")
+	}
+	if err := checkSchema(ctx, h, d); err != nil {
+		return nil, err
+	}
+	return &Store{handles: h, dialect: d, sql: d.statements(), hooks: cfg.Hooks}, nil
+}
+
+// Migrate brings the database to the schema that New wants. Several processes
+// may call it at once. Errors match semel.ErrStoreUnavailable, and
+// migrate.ErrNewer if a later version of Semel was here.
+func Migrate(ctx context.Context, h *Handles, d Dialect) error {
+	if _, err := migrate.Up(ctx, h.Write, d.migrations); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+func checkSchema(ctx context.Context, h *Handles, d Dialect) error {
+	want, err := d.migrations.Latest()
+	if err != nil {
+		return err
+	}
+	got, err := migrate.Version(ctx, h.Read, d.migrations)
+	switch {
+	case err != nil:
+		return unavailable(err)
+	case got == 0:
+		return configError("sqlstore: the database has no tables of Semel yet: migrate it first, with sqlstore.Migrate or semel migrate")
+	case got < want:
+		return configError("sqlstore: the database has schema version %d and this program needs %d: migrate it first, with sqlstore.Migrate or semel migrate", got, want)
+	case got > want:
+		return configError("sqlstore: the database has schema version %d and this program knows %d: use a newer program", got, want)
+	}
+	return nil
+}
+
+func configError(format string, args ...any) error {
+	return &semel.Error{Code: semel.CodeConfig, Text: fmt.Sprintf(format, args...)}
+}
+
+// unavailable is the one place where a database's error becomes Semel's.
+func unavailable(err error) error {
+	if errors.Is(err, semel.ErrStoreUnavailable) {
+		return err
+	}
+	return &semel.Error{Code: semel.CodeStoreUnavailable, Text: semel.ErrStoreUnavailable.Text, Err: err}
+}
+
+// Class returns semel.Durable.
+func (s *Store) Class() semel.StoreClass { return semel.Durable }
+
+// offset is added to the clock that a statement reads: zero but in tests.
+func (s *Store) offset() int64 { return s.hooks.Offset().Microseconds() }
+
+// Begin claims p's key or says why it cannot be claimed. It reads first, so
+// that a replay writes nothing and waits for no writer; only a claim opens a
+// transaction, which reads again.
+func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
+	seen, err := s.read(ctx, s.handles.Read, s.sql.read, p.Scope, p.Key)
+	if err != nil {
+		return semel.BeginResult{}, unavailable(err)
+	}
+	if outcome, changed := seen.record.Begin(p); !changed {
+		return semel.BeginResult{Outcome: outcome, Record: seen.record}, nil
+	}
+	var res semel.BeginResult
+	err = s.change(ctx, p.Scope, p.Key, func(r *semel.Record) (bool, *semel.AuditEntry) {
+		var (
+			changed bool
+			audit   *semel.AuditEntry
+			before  = *r
+		)
+		res.Outcome, changed = r.Begin(p)
+		res.Record = *r
+		if changed && (r.Attempt != before.Attempt || r.Token != before.Token) {
+			res.From = foundIn(&before)
+			if p.Force != nil {
+				audit = auditOf(r, p.Force.Audit)
+			}
+		}
+		return changed, audit
+	})
+	return res, err
+}
+
+// foundIn is the state in which a new claim finds a record: an expired one is
+// as good as absent.
+func foundIn(r *semel.Record) semel.State {
+	if r.Expired() {
+		return semel.StateAbsent
+	}
+	return r.State
+}
+
+// Extend renews the lease of c.
+func (s *Store) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+	var held semel.Held
+	err := s.change(ctx, c.Scope, c.Key, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
+		held, changed = r.Extend(c, p)
+		return changed, nil
+	})
+	return held, err
+}
+
+// Finish ends c in a commit of its own.
+func (s *Store) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	var held semel.Held
+	err := s.change(ctx, c.Scope, c.Key, finishing(c, p, &held))
+	return held, err
+}
+
+// finishing is the transition of Finish, which joined mode has as well.
+func finishing(c semel.Claim, p semel.FinishParams, held *semel.Held) transition {
+	return func(r *semel.Record) (changed bool, audit *semel.AuditEntry) {
+		*held, changed = r.Finish(c, p)
+		if changed && p.Settlement != nil {
+			audit = auditOf(r, p.Settlement.Audit)
+		}
+		return changed, audit
+	}
+}
+
+// Get reads the record as it is.
+func (s *Store) Get(ctx context.Context, scope, key string) (semel.Record, error) {
+	r, err := s.read(ctx, s.handles.Read, s.sql.read, scope, key)
+	if err != nil {
+		return semel.Record{}, unavailable(err)
+	}
+	return r.record, nil
+}
+
+// transition changes a record that was just read, by the rules of the root
+// package, and reports whether it has to be written and what to log.
+type transition func(*semel.Record) (changed bool, audit *semel.AuditEntry)
+
+// change runs one transition in a transaction of its own. The record and the
+// clock are read once the write lock is held: a time taken before queueing
+// would be old by the length of the queue.
+func (s *Store) change(ctx context.Context, scope, key string, apply transition) error {
+	return s.write(ctx, func(tx *sql.Tx) (bool, error) { return s.changeTx(ctx, tx, scope, key, apply) })
+}
+
+// changeTx runs one transition inside tx and reports whether it wrote.
+func (s *Store) changeTx(ctx context.Context, tx *sql.Tx, scope, key string, apply transition) (bool, error) {
+	r, err := s.read(ctx, tx, s.sql.readToWrite, scope, key)
+	if err != nil {
+		return false, err
+	}
+	changed, audit := apply(&r.record)
+	if !changed {
+		return false, nil
+	}
+	if err := s.saveTx(ctx, tx, &r); err != nil {
+		return false, err
+	}
+	if audit != nil {
+		return true, s.auditTx(ctx, tx, audit)
+	}
+	return true, nil
+}
+
+// write runs do in a write transaction, and commits it if it changed anything.
+func (s *Store) write(ctx context.Context, do func(*sql.Tx) (changed bool, err error)) error {
+	tx, err := s.handles.Write.BeginTx(ctx, nil)
+	if err != nil {
+		return unavailable(fmt.Errorf("begin: %w", err))
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+	changed, err := do(tx)
+	if err == nil && changed {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+)
+
+// Tx returns the business transaction of the joined attempt that ctx belongs
+// to. The first call opens it and takes SQLite's write lock; later calls
+// return the same one. What it writes is committed together with the reply,
+// or rolled back, after the handler has returned.
+//
+// Outside a joined attempt, and after the handler has returned, it is an
+// error. An error that matches semel.ErrStoreUnavailable means that the writer
+// was not free in time.
+func Tx(ctx context.Context) (*JoinedTx, error) {
+	j, ok := ctx.Value(jointKey{}).(*joint)
+	if !ok {
+		return nil, errors.New("sqlstore: no joined attempt in this context: run the handler in joined mode (semel.Call.Mode), and pass the context that it was given")
+	}
+	if err := j.open(ctx); err != nil {
+		return nil, err
+	}
+	return &JoinedTx{joint: j}, nil
+}
+
+// JoinedTx is a transaction that can neither commit nor outlive its handler.
+// Its four methods are what sqlc calls a DBTX, GORM a ConnPool and bun an
+// IConn. It refuses BEGIN, COMMIT and ROLLBACK as statements; savepoints are
+// free to use.
+//
+// Once the transaction is gone (a statement was cut off by its context, the
+// disk is full, the handler's deadline has passed) every call fails, also if
+// the first error was ignored (R12).
+type JoinedTx struct{ joint *joint }
+
+// ExecContext executes a statement.
+func (t *JoinedTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	tx, err := t.use(query)
+	if err != nil {
+		return nil, err
+	}
+	res, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		t.joint.failed(tx, err)
+	}
+	return res, err
+}
+
+// QueryContext runs a query. Close its rows before the handler returns.
+func (t *JoinedTx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	tx, err := t.use(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		t.joint.failed(tx, err)
+	}
+	return rows, err
+}
+
+// QueryRowContext runs a query for one row. Errors come from its Scan.
+func (t *JoinedTx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	tx, err := t.use(query)
+	if err != nil {
+		return rowOf(ctx, err)
+	}
+	row := tx.QueryRowContext(ctx, query, args...)
+	if err := row.Err(); err != nil {
+		t.joint.failed(tx, err)
+	}
+	return row
+}
+
+// PrepareContext prepares a statement, which lives as long as the transaction.
+func (t *JoinedTx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	tx, err := t.use(query)
+	if err != nil {
+		return nil, err
+	}
+	return tx.PrepareContext(ctx, query)
+}
+
+// use returns the transaction for one statement.
+func (t *JoinedTx) use(query string) (*sql.Tx, error) {
+	if err := checkStatement(query); err != nil {
+		return nil, err
+	}
+	return t.joint.current()
+}
+
+// rowOf returns a row whose Scan returns err: that of a database that cannot
+// be connected to.
+func rowOf(ctx context.Context, err error) *sql.Row {
+	db := sql.OpenDB(failing{err})
+	defer db.Close()
+	return db.QueryRowContext(ctx, "")
+}
+
+// failing is a connector that never connects.
+type failing struct{ err error }
+
+var _ driver.Connector = failing{}
+
+// Connect returns the error.
+func (f failing) Connect(context.Context) (driver.Conn, error) { return nil, f.err }
+
+// Driver returns none, since nobody asks.
+func (f failing) Driver() driver.Driver { return nil }
