@@ -1,0 +1,250 @@
+// Package memstore keeps records in the memory of one process. It protects
+// that process and no other: two processes with a memstore each run a key
+// twice, and everything is lost when the process ends. It is for tests, for
+// development, and for work whose repetition is a nuisance and no loss. Its
+// class is semel.BestEffort.
+//
+// The store is bounded. When it is full a new key pushes out what is expired,
+// then the oldest released record (known not applied, so that running it again
+// harms nothing), then the oldest done one, which can then run again before
+// its retention has ended. Running and unknown records are never pushed out:
+// when there is nothing else, Begin fails with semel.ErrStoreUnavailable and
+// nothing runs.
+//
+// Replies are copied when they are saved. A Reply that the store returns is
+// shared by all who ask: read it, do not change it.
+package memstore
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/semel-dev/semel"
+)
+
+// The defaults of Config.
+const (
+	DefaultMaxRecords    = 100_000
+	DefaultMaxReplyBytes = 256 << 20
+)
+
+// Config holds the bounds of a Store. Zero means the default.
+type Config struct {
+	// MaxRecords is the most records kept, of all states. One takes about
+	// 700 bytes, beside its scope, key and reply. Default DefaultMaxRecords.
+	MaxRecords int
+	// MaxReplyBytes is the most bytes of saved headers and bodies; above it
+	// the oldest done records are pushed out. A single reply may exceed it.
+	// Default DefaultMaxReplyBytes.
+	MaxReplyBytes int64
+}
+
+var (
+	_ semel.Store   = (*Store)(nil)
+	_ semel.Auditor = (*Store)(nil)
+	_ semel.Classed = (*Store)(nil)
+)
+
+// Store is a semel.Store in memory, safe for concurrent use. It has one lock:
+// a call holds it for less than a microsecond, which one process's HTTP server
+// does not exhaust. Its clock is the process's, whose steps it does not see.
+type Store struct {
+	cfg Config
+
+	mu         sync.Mutex
+	records    map[id]*entry
+	released   fifo
+	done       fifo
+	expiring   expiryHeap // all released and done records
+	replyBytes int64
+	audits     map[id][]semel.AuditEntry
+}
+
+// id is what a record is found by. Strings compare as bytes (R11).
+type id struct{ scope, key string }
+
+// New returns an empty store. It starts nothing; whoever wants the memory of
+// expired records back before the store is full runs a semel.Sweeper. Errors
+// match semel.ErrConfig.
+func New(cfg Config) (*Store, error) {
+	if cfg.MaxRecords < 0 {
+		return nil, configError("MaxRecords", int64(cfg.MaxRecords))
+	}
+	if cfg.MaxReplyBytes < 0 {
+		return nil, configError("MaxReplyBytes", cfg.MaxReplyBytes)
+	}
+	if cfg.MaxRecords == 0 {
+		cfg.MaxRecords = DefaultMaxRecords
+	}
+	if cfg.MaxReplyBytes == 0 {
+		cfg.MaxReplyBytes = DefaultMaxReplyBytes
+	}
+	return &Store{
+		cfg:     cfg,
+		records: make(map[id]*entry),
+		audits:  make(map[id][]semel.AuditEntry),
+	}, nil
+}
+
+func configError(field string, got int64) error {
+	return &semel.Error{
+		Code: semel.CodeConfig,
+		Text: fmt.Sprintf("memstore: %s is %d; it must be positive, or zero for the default", field, got),
+	}
+}
+
+// Class returns semel.BestEffort: everything is lost with the process.
+func (s *Store) Class() semel.StoreClass { return semel.BestEffort }
+
+// Begin claims p's key or says why it cannot be claimed. Errors match
+// semel.ErrStoreUnavailable: the store is full of records that it may not
+// forget.
+func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := id{p.Scope, p.Key}
+	e, r := s.read(at)
+	from, attempt, token := r.State, r.Attempt, r.Token
+	if r.Expired() {
+		from = semel.StateAbsent
+	}
+	outcome, changed := r.Begin(p)
+	if changed {
+		if e == nil {
+			if err := s.makeRoom(r.Now); err != nil {
+				return semel.BeginResult{}, err
+			}
+			e = &entry{}
+			s.records[at] = e
+		}
+		s.write(e, &r)
+	}
+	res := semel.BeginResult{Outcome: outcome, Record: r}
+	if outcome == semel.BeginClaimed && (r.Attempt != attempt || r.Token != token) {
+		res.From = from
+		if p.Force != nil {
+			s.audit(at, &r, p.Force.Audit)
+		}
+	}
+	return res, nil
+}
+
+// Extend renews the lease of c. It returns no error.
+func (s *Store) Extend(_ context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, r := s.read(id{c.Scope, c.Key})
+	held, changed := r.Extend(c, p)
+	if changed {
+		s.write(e, &r)
+	}
+	return held, nil
+}
+
+// Finish ends c. It copies the reply, and returns no error.
+func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := id{c.Scope, c.Key}
+	e, r := s.read(at)
+	held, changed := r.Finish(c, p)
+	if !changed {
+		return held, nil
+	}
+	r.Reply = clone(r.Reply)
+	s.write(e, &r)
+	if p.Settlement != nil {
+		s.audit(at, &r, p.Settlement.Audit)
+	}
+	s.shedReplies(e, r.Now)
+	return held, nil
+}
+
+// Get returns the record. Its Reply is shared. It returns no error.
+func (s *Store) Get(_ context.Context, scope, key string) (semel.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, r := s.read(id{scope, key})
+	return r, nil
+}
+
+// Sweep removes at most limit expired records. It returns no error.
+func (s *Store) Sweep(_ context.Context, limit int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for n := range limit {
+		e := s.firstExpired(now)
+		if e == nil {
+			return n, nil
+		}
+		s.remove(e, now)
+	}
+	return max(limit, 0), nil
+}
+
+// Audits returns the settlements of a key, oldest first. They are kept as long
+// as the process lives. It returns no error.
+func (s *Store) Audits(_ context.Context, scope, key string) ([]semel.AuditEntry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.audits[id{scope, key}]), nil
+}
+
+func (s *Store) audit(at id, r *semel.Record, a semel.Audit) {
+	s.audits[at] = append(s.audits[at], semel.AuditEntry{
+		Scope:   at.scope,
+		Key:     at.key,
+		Attempt: r.Attempt,
+		To:      r.State,
+		Audit:   a,
+		At:      r.Now,
+	})
+}
+
+// read returns the entry, nil if there is none, and a copy of its record with
+// Now set. The time is taken under the lock: one taken before waiting for it
+// would be in the past of what is read.
+func (s *Store) read(at id) (*entry, semel.Record) {
+	var r semel.Record
+	e := s.records[at]
+	if e != nil {
+		r = e.record
+	}
+	r.Now = time.Now()
+	return e, r
+}
+
+// write replaces the entry's record and puts it where its new state belongs.
+func (s *Store) write(e *entry, r *semel.Record) {
+	s.unlink(e)
+	s.replyBytes += replySize(r.Reply) - replySize(e.record.Reply)
+	e.record = *r
+	s.link(e)
+}
+
+func (s *Store) link(e *entry) {
+	switch e.record.State {
+	case semel.StateDone:
+		e.queue = &s.done
+	case semel.StateReleased:
+		e.queue = &s.released
+	default:
+		return
+	}
+	e.queue.push(e)
+	heap.Push(&s.expiring, e)
+}
+
+func (s *Store) unlink(e *entry) {
+	if e.queue == nil {
+		return
+	}
+	e.queue.remove(e)
+	e.queue = nil
+	heap.Remove(&s.expiring, e.heapIndex)
+}

@@ -1,0 +1,26 @@
+// Package storetest is the contract of a [semel.Store] in runnable form: each
+// subtest's name is a sentence that states one rule, and a store that passes
+// them all may stand behind any guard. What a rule is for is written where it
+// is tested; R- and M-numbers are the findings that the project's guarantees
+// cite.
+//
+// A store is tested by one call:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, storetest.Harness{
+//			New:     func(t *testing.T) semel.Store { … },
+//			Advance: func(t *testing.T, s semel.Store, d time.Duration) { … },
+//			Lacks:   storetest.Joining | storetest.Processes | storetest.Stalling | storetest.WriteCounting,
+//		})
+//	}
+//
+// What the harness does not provide, it must name in Lacks: nothing is left
+// untested in silence. Run it for every mode and wrapper of a store that is
+// used, since a wrapper can break what it wraps.
+//
+// A store that several processes share sets Process as well, and lets its
+// TestMain become one of them; see [Worker].
+//
+// What the package does not test: that an acknowledged write survives the loss
+// of power or of a host, and what a driver does when its connection is cut.
+package storetest
