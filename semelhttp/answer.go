@@ -1,0 +1,141 @@
+package semelhttp
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/semel-dev/semel"
+)
+
+// refuse answers with a problem.
+func (x *exchange) refuse(p problem) {
+	t := x.p.mw.writeProblem(x.w, p)
+	x.status, x.outcome = t.status, p.outcome
+	if p.outcome == "" {
+		x.outcome = t.outcome
+	}
+}
+
+// answer turns what the guard says into a reply.
+func (x *exchange) answer(res semel.Result, err error) {
+	late := errors.Is(err, semel.ErrStillRunning)
+	x.cause = err
+	switch {
+	case late && x.reply.detach(), !late && x.cut(res, err):
+		x.abort()
+	case err != nil:
+		x.refuse(fault(res, err))
+	case res.Ran:
+		x.sendReply(outcomeOf(res.Outcome))
+	case res.Outcome == semel.OutcomeReplayed:
+		x.replay(res.Reply)
+	default:
+		x.refuse(refusal(res))
+	}
+}
+
+// cut reports whether the client must see a broken connection: it has seen a
+// part of a reply that is not the end of the operation, or the handler wanted
+// it so.
+func (x *exchange) cut(res semel.Result, err error) bool {
+	var known *semel.Error
+	switch {
+	case x.aborted, x.reply.broken:
+		return true
+	case x.reply.started:
+		return err != nil || !res.Ran
+	}
+	return err != nil && !errors.As(err, &known) // the handler ended its goroutine
+}
+
+// abort breaks the connection.
+func (x *exchange) abort() {
+	x.status = x.reply.status
+	panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a reply.
+}
+
+// sendReply sends the handler's own reply.
+func (x *exchange) sendReply(outcome string) {
+	x.status, x.outcome = x.reply.status, outcome
+	if !x.reply.started {
+		if err := x.reply.send(outcome); err != nil {
+			x.cause = err
+			return
+		}
+	}
+	x.reply.sendTrailers()
+}
+
+// replay sends a saved reply.
+func (x *exchange) replay(saved semel.Reply) {
+	if !acceptable(x.request.Header, saved.Header) {
+		x.refuse(problem{code: CodeReplyNotAcceptable})
+		return
+	}
+	x.status, x.outcome = saved.Status, outcomeReplayed
+	if x.status < 200 { // saved without one, by an operator
+		x.status = http.StatusOK
+	}
+	h := x.w.Header()
+	for name, values := range saved.Header {
+		h[name] = slices.Clip(values) // shared with the store
+	}
+	h.Set(headerReplayed, "true")
+	h.Set(headerOutcome, outcomeReplayed)
+	if bodyAllowed(x.status) {
+		h.Set("Content-Length", strconv.Itoa(len(saved.Body)))
+	}
+	x.w.WriteHeader(x.status)
+	if len(saved.Body) > 0 {
+		x.w.Write(saved.Body)
+	}
+}
+
+func outcomeOf(o semel.Outcome) string {
+	switch o {
+	case semel.OutcomeExecuted:
+		return outcomeExecuted
+	case semel.OutcomeReleased:
+		return outcomeReleased
+	}
+	return outcomeUnknown
+}
+
+// fault is the answer to an error of the guard.
+func fault(res semel.Result, err error) problem {
+	p := problem{code: CodeStoreUnavailable}
+	switch {
+	case errors.Is(err, semel.ErrStillRunning):
+		return problem{code: CodeStillRunning}
+	case errors.Is(err, semel.ErrReplayRefused):
+		return problem{code: CodeReplayRefused}
+	case errors.Is(err, semel.ErrCommitRefused):
+		p.code = CodeCommitRefused
+	}
+	if res.Ran {
+		p.outcome = outcomeOf(res.Outcome)
+	}
+	return p
+}
+
+// refusal is the answer to a request that did not run and has no reply.
+func refusal(res semel.Result) problem {
+	switch res.Outcome {
+	case semel.OutcomeInProgress:
+		return problem{code: CodeInProgress, wait: res.RetryAfter}
+	case semel.OutcomeReplyNotKept:
+		return problem{code: CodeReplyNotKept, originalStatus: res.Reply.Status}
+	case semel.OutcomeOtherCaller:
+		return problem{code: CodeOtherCaller}
+	case semel.OutcomeReleased: // the claim was settled before the work began
+		return problem{code: CodeStoreUnavailable}
+	case semel.OutcomeKeyReused:
+		if res.UnknownPolicy {
+			return problem{code: CodeKeyReused, reason: "unknown-policy"}
+		}
+		return problem{code: CodeKeyReused}
+	}
+	return problem{code: CodeOutcomeUnknown}
+}

@@ -1,0 +1,190 @@
+package semelhttp
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// budget bounds the body bytes in memory over all requests (R33).
+type budget struct {
+	left atomic.Int64
+}
+
+// take reports whether n bytes could be had.
+func (b *budget) take(n int64) bool {
+	if b.left.Add(-n) >= 0 {
+		return true
+	}
+	b.left.Add(n)
+	return false
+}
+
+func (b *budget) give(n int64) { b.left.Add(n) }
+
+const (
+	firstBuffer  = 4 << 10  // bytes that a body gets before more is known to come
+	pooledBuffer = 64 << 10 // the largest buffer that is used again
+)
+
+var bodyBuffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, firstBuffer)
+	return &b
+}}
+
+// requestBody is a body that was read whole. What a handler may still hold of
+// it when it has returned is closed, so that the buffer can be used again.
+type requestBody struct {
+	buffer *[]byte // nil: no body
+	taken  int64   // bytes of the budget
+
+	mu     sync.Mutex
+	data   []byte
+	offset int
+	closed bool
+}
+
+var _ io.ReadCloser = (*requestBody)(nil)
+
+// Read returns what is left of the body.
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case len(p) == 0:
+		return 0, nil
+	case b.offset == len(b.data):
+		return 0, io.EOF
+	}
+	n := copy(p, b.data[b.offset:])
+	b.offset += n
+	return n, nil
+}
+
+// Close ends the reading for good.
+func (b *requestBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	return nil
+}
+
+// free gives memory and budget back.
+func (b *requestBody) free(from *budget) {
+	from.give(b.taken)
+	if b.buffer != nil && cap(*b.buffer) <= pooledBuffer {
+		bodyBuffers.Put(b.buffer)
+	}
+}
+
+// readBody reads the whole body, within the limit, the timeout and the budget,
+// and says why not if it cannot.
+func (x *exchange) readBody() *problem {
+	r, limit := x.request, x.p.route.MaxRequestBody
+	if r.ContentLength > limit {
+		return x.tooLarge()
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	if x.limitReading() {
+		defer x.liftLimit()
+	}
+	buffer, ok := bodyBuffers.Get().(*[]byte)
+	if !ok {
+		return &problem{code: CodeOverloaded}
+	}
+	x.body.buffer = buffer
+	if !x.takeForBody(min(int64(cap(*buffer)), limit)) {
+		return &problem{code: CodeOverloaded}
+	}
+	data := (*buffer)[:0]
+	for {
+		n, err := r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit:
+			return x.tooLarge()
+		case err == io.EOF: //nolint:errorlint // io.Reader returns EOF itself.
+			*buffer, x.body.data = data, data
+			return nil
+		case err != nil:
+			return x.unreadable(err)
+		case len(data) == cap(data):
+			grown := min(int64(2*cap(data)), limit+1)
+			if !x.takeForBody(grown - int64(cap(data))) {
+				return &problem{code: CodeOverloaded}
+			}
+			data = append(make([]byte, 0, grown), data...)
+			*buffer = data
+		}
+	}
+}
+
+func (x *exchange) takeForBody(n int64) bool {
+	if !x.p.mw.budget.take(n) {
+		return false
+	}
+	x.body.taken += n
+	return true
+}
+
+func (x *exchange) tooLarge() *problem {
+	x.closeConnection()
+	return &problem{code: CodeBodyTooLarge}
+}
+
+func (x *exchange) unreadable(err error) *problem {
+	x.closeConnection()
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &problem{code: CodeBodyTimeout}
+	case errors.As(err, &tooLarge): // a limit set outside this middleware
+		return &problem{code: CodeBodyTooLarge}
+	}
+	return &problem{code: CodeBodyIncomplete}
+}
+
+// closeConnection tells an HTTP/1 client to stop sending.
+func (x *exchange) closeConnection() {
+	if x.request.ProtoMajor == 1 {
+		x.w.Header().Set("Connection", "close")
+	}
+}
+
+// limitReading sets the deadline of reading the body and reports whether it
+// did. A server with a shorter ReadTimeout keeps that.
+func (x *exchange) limitReading() bool {
+	timeout := x.p.mw.cfg.BodyReadTimeout
+	server, _ := x.request.Context().Value(http.ServerContextKey).(*http.Server)
+	if server != nil && server.ReadTimeout > 0 && server.ReadTimeout < timeout {
+		return false
+	}
+	return http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(timeout)) == nil
+}
+
+// liftLimit takes the deadline away again: one that passed later would cancel
+// the request.
+func (x *exchange) liftLimit() { http.NewResponseController(x.w).SetReadDeadline(time.Time{}) }
+
+// upgrades reports whether r asks for another protocol. The cleartext upgrade
+// to HTTP/2 that some clients offer with every request is none: servers
+// ignore it.
+func upgrades(r *http.Request) bool {
+	for _, line := range r.Header["Upgrade"] {
+		for protocol := range strings.SplitSeq(line, ",") {
+			if !strings.EqualFold(strings.TrimSpace(protocol), "h2c") {
+				return true
+			}
+		}
+	}
+	return false
+}

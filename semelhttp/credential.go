@@ -1,0 +1,34 @@
+package semelhttp
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"net/http"
+	"slices"
+
+	"github.com/semel-dev/semel"
+)
+
+// minSecret is the shortest secret that AuthorizationHMAC accepts, in bytes.
+const minSecret = 16
+
+// AuthorizationHMAC returns a CredentialFunc that is HMAC-SHA-256 over the
+// Authorization header, for services whose callers share one scope. The secret
+// must be the same in every process and over restarts: with another one every
+// earlier record belongs to somebody else. Errors match semel.ErrConfig.
+func AuthorizationHMAC(secret []byte) (CredentialFunc, error) {
+	if len(secret) < minSecret {
+		return nil, configError("secret", "is too short: at least 16 random bytes are needed")
+	}
+	secret = slices.Clone(secret)
+	return func(r *http.Request) semel.Digest {
+		mac := hmac.New(sha256.New, secret)
+		for _, value := range r.Header["Authorization"] {
+			mac.Write([]byte(value))
+			mac.Write([]byte{0})
+		}
+		var d semel.Digest
+		mac.Sum(d[:0])
+		return d
+	}, nil
+}

@@ -1,0 +1,227 @@
+package semelhttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/fingerprint"
+	"github.com/semel-dev/semel/idempotencykey"
+)
+
+// exchange is one request on its way through the middleware. It is one
+// allocation with all it needs, and is not used again: a handler that runs
+// past its deadline still holds it.
+type exchange struct {
+	p       *protected
+	w       http.ResponseWriter
+	request *http.Request
+	began   time.Time
+	key     string
+	scope   string
+	body    requestBody
+	reply   recorder
+
+	// users are the goroutines that still need the buffers: the one that
+	// answers, and the handler's.
+	users   atomic.Int32
+	entered bool // the handler's has begun
+	aborted bool // the handler gave up by http.ErrAbortHandler
+
+	// What the log line says.
+	record  semel.Record
+	outcome string
+	status  int
+	cause   error
+}
+
+func newExchange(p *protected, w http.ResponseWriter, r *http.Request) *exchange {
+	x := &exchange{p: p, w: w, request: r, began: time.Now()}
+	x.users.Store(1)
+	return x
+}
+
+// serve answers the request: key, scope and body come first, then the claim.
+func (x *exchange) serve() {
+	defer x.end()
+	defer x.drop()
+	if refusal := x.admit(); refusal != nil {
+		x.refuse(*refusal)
+		return
+	}
+	x.reply.init(x.p, x.w)
+	x.outcome = outcomeUnknown // for a panic, which passes through here
+	res, err := x.run()
+	x.record = res.Record
+	x.answer(res, err)
+}
+
+// run asks the guard. The handler's share of the buffers is given back here
+// if it is known never to begin; after the deadline it may still do so.
+func (x *exchange) run() (semel.Result, error) {
+	x.users.Add(1)
+	late := false
+	defer func() {
+		if !late && !x.entered {
+			x.drop()
+		}
+	}()
+	res, err := x.p.mw.guard.Run(x.request.Context(), x.call(), x.work)
+	late = errors.Is(err, semel.ErrStillRunning)
+	return res, err
+}
+
+// admit checks what can be checked before anything is claimed.
+func (x *exchange) admit() *problem {
+	if refusal := x.readKey(); refusal != nil {
+		return refusal
+	}
+	if upgrades(x.request) {
+		return &problem{code: CodeUpgradeRefused}
+	}
+	if refusal := x.readScope(); refusal != nil {
+		return refusal
+	}
+	return x.readBody()
+}
+
+func (x *exchange) readKey() *problem {
+	cfg := &x.p.mw.cfg
+	key, err := idempotencykey.Parse(x.request.Header[cfg.KeyHeader], cfg.Strict)
+	var said *semel.Error
+	switch {
+	case err == nil:
+		x.key = key
+		return nil
+	case errors.Is(err, idempotencykey.ErrMissing):
+		return &problem{code: CodeKeyMissing, detail: "The request has no " + cfg.KeyHeader + " header."}
+	case errors.As(err, &said):
+		return &problem{code: CodeKeyInvalid, detail: said.Text}
+	}
+	return &problem{code: CodeKeyInvalid}
+}
+
+func (x *exchange) readScope() *problem {
+	scope, err := x.p.mw.scope(x.request)
+	if err != nil || scope == "" || len(scope) > semel.MaxScopeLength {
+		x.cause = err
+		return &problem{code: CodeScopeMissing}
+	}
+	x.scope = scope
+	return nil
+}
+
+// call describes the request to the guard.
+func (x *exchange) call() semel.Call {
+	p, print := x.p, x.print()
+	c := semel.Call{
+		Scope:       x.scope,
+		Key:         x.key,
+		Fingerprint: p.prints.Of(print),
+		Trace:       traceparent(x.request),
+		Mode:        p.route.Mode,
+		AllInTx:     p.route.AllInTx,
+	}
+	if len(p.mw.cfg.OlderFingerprints) > 0 {
+		c.Refingerprint = func(policy string) (semel.Fingerprint, bool) { return p.prints.Refingerprint(print, policy) }
+	}
+	if p.mw.cfg.Credential != nil {
+		c.Credential = p.mw.cfg.Credential(x.request)
+	}
+	if p.route.BeforeReplay != nil {
+		c.BeforeReplay = func(rec semel.Record) error { return p.route.BeforeReplay(x.request, rec) }
+	}
+	return c
+}
+
+func (x *exchange) print() fingerprint.Request {
+	r := x.request
+	target := r.RequestURI
+	if target == "" { // a request made by hand
+		target = r.URL.RequestURI()
+	}
+	return fingerprint.Request{
+		Method: r.Method,
+		Target: target,
+		Route:  x.p.route.Name,
+		Host:   r.Host,
+		Header: r.Header,
+		Body:   x.body.data,
+	}
+}
+
+// work runs the handler, on the goroutine and under the context that the guard
+// gives it.
+func (x *exchange) work(ctx context.Context) semel.Completion {
+	x.entered = true
+	defer x.drop()
+	defer x.body.Close()
+	r := x.request.WithContext(ctx)
+	r.ContentLength, r.TransferEncoding = int64(len(x.body.data)), nil
+	r.Body = http.NoBody
+	if len(x.body.data) > 0 {
+		r.Body = &x.body
+	}
+	x.reply.ctx = ctx
+	x.handle(r)
+	if x.aborted {
+		return semel.Completion{}
+	}
+	return x.completion(semel.DeclaredBy(ctx))
+}
+
+// handle calls the handler. Giving up by http.ErrAbortHandler is a way of
+// ending, and no fault to log; other panics pass through.
+func (x *exchange) handle(r *http.Request) {
+	defer func() {
+		x.reply.close()
+		if r.MultipartForm != nil {
+			r.MultipartForm.RemoveAll() // net/http does that for its own request only
+		}
+		p := recover()
+		if x.aborted = p == http.ErrAbortHandler; p != nil && !x.aborted { //nolint:errorlint // net/http compares it so.
+			panic(p) //nolint:forbidigo // it is the handler's.
+		}
+	}()
+	x.p.next.ServeHTTP(&x.reply, r)
+}
+
+// drop gives the buffers back when the last goroutine is done with them.
+func (x *exchange) drop() {
+	if x.users.Add(-1) > 0 {
+		return
+	}
+	budget := &x.p.mw.budget
+	x.body.free(budget)
+	if x.reply.p != nil {
+		x.reply.free()
+	}
+}
+
+// end logs the request, and marks an answer that somebody outside will give in
+// place of this middleware: after a panic.
+func (x *exchange) end() {
+	if x.status == 0 {
+		x.w.Header().Set(headerOutcome, x.outcome)
+	}
+	x.log()
+}
+
+// traceparent returns the request's W3C trace context, if it is well formed.
+func traceparent(r *http.Request) string {
+	const form = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	trace := r.Header.Get("Traceparent")
+	if len(trace) != len(form) {
+		return ""
+	}
+	for i := range len(trace) {
+		hexadecimal := '0' <= trace[i] && trace[i] <= '9' || 'a' <= trace[i] && trace[i] <= 'f'
+		if (form[i] == '-') != (trace[i] == '-') || form[i] != '-' && !hexadecimal {
+			return ""
+		}
+	}
+	return trace
+}

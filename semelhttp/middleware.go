@@ -1,0 +1,173 @@
+package semelhttp
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/fingerprint"
+)
+
+// DefaultKeyHeader is the request header that carries the key
+// (draft-ietf-httpapi-idempotency-key-header-07).
+const DefaultKeyHeader = "Idempotency-Key"
+
+// DefaultProblemBase is the address that the code is appended to in the type
+// of a problem (RFC 9457 section 3.1.1).
+const DefaultProblemBase = "https://github.com/semel-dev/semel/blob/main/docs/problems.md#"
+
+// ScopeFunc says whose key it is: a text that is the same for every request of
+// one caller and differs between callers, such as "customer:" and the id that
+// authentication found. It may name the operation, never the raw path. An error
+// or an empty scope is answered with 403 scope-missing, and nothing runs.
+type ScopeFunc func(*http.Request) (string, error)
+
+// CredentialFunc returns a keyed digest of the caller's credential; see
+// [AuthorizationHMAC].
+type CredentialFunc func(*http.Request) semel.Digest
+
+// Config holds the optional settings of a Middleware. Zero means the default.
+type Config struct {
+	// KeyHeader names the header that carries the key. Default
+	// DefaultKeyHeader.
+	KeyHeader string
+	// Strict refuses bare keys: only RFC 9651 strings in double quotes.
+	Strict bool
+	// MaxRequestBody is the most bytes of a keyed request's body. Default
+	// semel.DefaultMaxRequestBody.
+	MaxRequestBody int64
+	// MaxReplyBody is the most bytes of a reply that is kept in memory and
+	// saved. A larger reply goes through a temporary file and is not kept.
+	// Default semel.DefaultMaxReplyBody.
+	MaxReplyBody int64
+	// ByteBudget bounds the request and reply bytes held in memory at one
+	// time, over all routes of the Middleware (R33). Default
+	// semel.DefaultByteBudget.
+	ByteBudget int64
+	// BodyReadTimeout bounds the reading of a body. It works through
+	// http.ResponseController: a middleware outside this one that wraps the
+	// ResponseWriter needs an Unwrap method. Default
+	// semel.DefaultBodyReadTimeout.
+	BodyReadTimeout time.Duration
+	// Credential, for a scope that does not tell callers apart, lets a
+	// replay go only to the credential that the key was first used with (R4).
+	// Default none.
+	Credential CredentialFunc
+	// OlderFingerprints are configurations that records may still carry,
+	// kept until those have expired (R21).
+	OlderFingerprints []fingerprint.Config
+	// PublishedScope says in the published rules by what scopes differ.
+	// Default "caller".
+	PublishedScope string
+	// ProblemBase is the address of the problem descriptions; a code is
+	// appended to it as it is. Default DefaultProblemBase.
+	ProblemBase string
+	// Logger gets a line for each request. Default slog.Default().
+	Logger *slog.Logger
+	// LogKeys logs the keys themselves in place of a digest. Keys may hold
+	// what nobody should read in a log.
+	LogKeys bool
+}
+
+// Middleware protects routes with one guard and one scope. It is safe for
+// concurrent use and owns no goroutine.
+type Middleware struct {
+	guard  *semel.Guard
+	rules  semel.Rules
+	scope  ScopeFunc
+	cfg    Config
+	budget budget
+
+	passedGRPC atomic.Int64
+
+	mu     sync.Mutex
+	routes []*protected
+}
+
+// New returns a middleware over g. Scope is a required choice: without it one
+// caller's key would show another caller's reply. Errors match
+// semel.ErrConfig.
+func New(g *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
+	if g == nil {
+		return nil, configError("g", "is required: the semel.Guard that keeps the records")
+	}
+	if scope == nil {
+		return nil, configError("scope", "is required: a ScopeFunc that tells callers apart")
+	}
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	m := &Middleware{guard: g, rules: g.Rules(), scope: scope, cfg: cfg}
+	m.budget.left.Store(cfg.ByteBudget)
+	return m, nil
+}
+
+// complete fills in the defaults and checks every field once.
+func (c *Config) complete() error {
+	for _, b := range []struct {
+		name  string
+		field *int64
+		def   int64
+	}{
+		{"MaxRequestBody", &c.MaxRequestBody, semel.DefaultMaxRequestBody},
+		{"MaxReplyBody", &c.MaxReplyBody, semel.DefaultMaxReplyBody},
+		{"ByteBudget", &c.ByteBudget, semel.DefaultByteBudget},
+	} {
+		if *b.field < 0 {
+			return configError(b.name, fmt.Sprintf("is %d bytes; it must be positive", *b.field))
+		}
+		if *b.field == 0 {
+			*b.field = b.def
+		}
+	}
+	if c.BodyReadTimeout < 0 {
+		return configError("BodyReadTimeout", fmt.Sprintf("is %v; it must be positive", c.BodyReadTimeout))
+	}
+	if c.BodyReadTimeout == 0 {
+		c.BodyReadTimeout = semel.DefaultBodyReadTimeout
+	}
+	if c.KeyHeader == "" {
+		c.KeyHeader = DefaultKeyHeader
+	}
+	if !isToken(c.KeyHeader) {
+		return configError("KeyHeader", fmt.Sprintf("is %q, which is not a header name (RFC 9110 section 5.1)", c.KeyHeader))
+	}
+	c.KeyHeader = http.CanonicalHeaderKey(c.KeyHeader)
+	if c.PublishedScope == "" {
+		c.PublishedScope = "caller"
+	}
+	if c.ProblemBase == "" {
+		c.ProblemBase = DefaultProblemBase
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+// PassedGRPC returns how many gRPC requests went through unprotected.
+func (m *Middleware) PassedGRPC() int64 { return m.passedGRPC.Load() }
+
+// resumes reports whether an attempt with no known end may ever run again.
+func (m *Middleware) resumes() bool { return m.rules.ResumeWithin != 0 }
+
+func configError(field, problem string) error {
+	return &semel.Error{Code: semel.CodeConfig, Text: "semelhttp: " + field + " " + problem}
+}
+
+// isToken reports whether s is a token (RFC 9110 section 5.6.2).
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
+}
