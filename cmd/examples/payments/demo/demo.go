@@ -1,0 +1,232 @@
+// Package demo puts the reference system together: the front in this process,
+// the payment service and the bank in processes of their own, and a SQLite file
+// for each.
+//
+// The service and the bank are this very program, started again with the
+// arguments that Config names. Neither outlives the process that started it.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite" of all three files
+
+	"github.com/semel-dev/semel/sqlstore"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
+	"github.com/semel-dev/semel/cmd/examples/payments/shop"
+	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
+)
+
+const (
+	// drainWithin is how long requests may take to finish when the demo stops.
+	drainWithin = 3 * time.Second
+	// driver is the name of the SQLite driver.
+	driver = "sqlite"
+)
+
+// Config says how the demo runs. Addr, Program and Child are required.
+type Config struct {
+	// Addr is where to listen, "HOST:PORT"; port 0 takes a free one.
+	Addr string
+	// Data is the directory of the databases; it is created. Default: a
+	// temporary one that is removed at the end.
+	Data string
+	// Program is the path of the program that is started for each child, and
+	// Child its first argument, before "service" or "bank".
+	Program string
+	Child   string
+	// BankForgets starts a bank that does not look at keys.
+	BankForgets bool
+	// LogKeys writes keys into the logs as they are.
+	LogKeys bool
+	// Lines gets the processes' log lines. Default: only GET /demo/log does.
+	Lines io.Writer
+	// Events gets what happens to the processes. Default: dropped.
+	Events io.Writer
+	// Logger gets what goes wrong in this process. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Demo is a reference system that has its address already.
+type Demo struct {
+	cfg       Config
+	data      string
+	temporary bool
+	listener  net.Listener
+	orders    *sqlstore.Handles
+	server    *http.Server
+	bank      *supervise.Process
+	service   *supervise.Process
+	out       sync.Mutex // of cfg.Lines and cfg.Events
+}
+
+// New takes the address and the data directory. It starts nothing: see Run,
+// which also gives both back.
+func New(ctx context.Context, cfg Config) (*Demo, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	d := &Demo{cfg: cfg}
+	var lc net.ListenConfig
+	var err error
+	if d.listener, err = lc.Listen(ctx, "tcp", cfg.Addr); err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w (choose another address with --addr, such as 127.0.0.1:0 for a free port)", cfg.Addr, err)
+	}
+	if err = d.prepare(ctx); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	return d, nil
+}
+
+func (d *Demo) prepare(ctx context.Context) error {
+	if err := d.makeData(); err != nil {
+		return err
+	}
+	var err error
+	if d.orders, err = sqlstore.OpenSQLite(driver, filepath.Join(d.data, "shop.db")); err != nil {
+		return fmt.Errorf("open the order book in %s: %w", d.data, err)
+	}
+	page, err := shop.New(shop.Config{Front: d.URL()})
+	if err != nil {
+		return err
+	}
+	log := &front.Log{}
+	d.bank = d.process("bank", log, d.bankArgs)
+	d.service = d.process("service", log, d.serviceArgs)
+	f, err := front.New(ctx, front.Config{
+		Service: d.service.Dial,
+		Bank:    d.bank.Dial,
+		Orders:  d.orders.Write,
+		Page:    page,
+		Log:     log,
+		Logger:  d.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	d.server = &http.Server{
+		Handler:           f.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	// A browser sends a request again by itself when a connection that it
+	// used before dies without an answer. The demo has to show who sends
+	// again, so no connection is used twice.
+	d.server.SetKeepAlivesEnabled(false)
+	return nil
+}
+
+func (d *Demo) makeData() error {
+	if d.data = d.cfg.Data; d.data != "" {
+		return os.MkdirAll(d.data, 0o700)
+	}
+	d.temporary = true
+	var err error
+	d.data, err = os.MkdirTemp("", "semel-demo-")
+	return err
+}
+
+// URL returns the public address.
+func (d *Demo) URL() string { return "http://" + d.listener.Addr().String() }
+
+// Data returns the directory of the databases, and whether it is removed at
+// the end.
+func (d *Demo) Data() (dir string, temporary bool) { return d.data, d.temporary }
+
+// process prepares one child.
+func (d *Demo) process(name string, log *front.Log, args func(context.Context) ([]string, error)) *supervise.Process {
+	return supervise.New(supervise.Config{
+		Name: name,
+		Path: d.cfg.Program,
+		Args: args,
+		Line: func(line string) {
+			log.Line(line)
+			d.print(d.cfg.Lines, name+": "+line)
+		},
+		Event: func(text string) { d.print(d.cfg.Events, text) },
+	})
+}
+
+func (d *Demo) print(w io.Writer, line string) {
+	if w == nil {
+		return
+	}
+	d.out.Lock()
+	defer d.out.Unlock()
+	fmt.Fprintln(w, line)
+}
+
+// Ready waits until both processes are up.
+func (d *Demo) Ready(ctx context.Context) error {
+	for _, p := range []*supervise.Process{d.bank, d.service} {
+		if _, err := p.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Run serves until ctx ends, then lets requests finish, ends the processes and
+// gives address and directory back. It returns nil then, or why it could not
+// go on.
+func (d *Demo) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// The processes end after the last request has.
+	children, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var running sync.WaitGroup
+	for _, p := range []*supervise.Process{d.bank, d.service} {
+		running.Go(func() {
+			if err := p.Run(children); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Go(func() {
+		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+			cancel(err)
+		}
+	})
+	<-ctx.Done()
+	d.drain()
+	stop()
+	running.Wait()
+	err := d.close()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return err
+}
+
+// drain lets requests finish for a while, then drops them.
+func (d *Demo) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	defer cancel()
+	if d.server.Shutdown(ctx) != nil {
+		d.server.Close()
+	}
+}
+
+func (d *Demo) close() error {
+	d.listener.Close()
+	var err error
+	if d.orders != nil {
+		err = d.orders.Close()
+	}
+	if d.temporary {
+		err = errors.Join(err, os.RemoveAll(d.data))
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package payments
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Door is a way into the payment service. All three lead to the same business
+// function; they differ in what stands before it.
+type Door string
+
+// The doors.
+const (
+	// Keyed is POST /payments: Semel, in joined mode.
+	Keyed Door = "keyed"
+	// Keyless is POST /unsafe/payments: nothing.
+	Keyless Door = "keyless"
+	// Naive is POST /naive/payments: look the key up, work, save the key
+	// afterwards.
+	Naive Door = "naive"
+)
+
+// Doors are all doors, in the order in which they are shown.
+func Doors() []Door { return []Door{Keyed, Keyless, Naive} }
+
+// Path returns where the door is.
+func (d Door) Path() string {
+	switch d {
+	case Keyless:
+		return "/unsafe/payments"
+	case Naive:
+		return "/naive/payments"
+	default:
+		return "/payments"
+	}
+}
+
+// DoorOf returns the door that r goes through, and whether it does.
+func DoorOf(r *http.Request) (Door, bool) {
+	if r.Method != http.MethodPost {
+		return "", false
+	}
+	i := slices.IndexFunc(Doors(), func(d Door) bool { return d.Path() == r.URL.Path })
+	if i < 0 {
+		return "", false
+	}
+	return Doors()[i], true
+}
+
+// The headers that clients of the system send.
+const (
+	// HeaderKey is the key: for Semel, for the naive door and for the bank.
+	HeaderKey = "Idempotency-Key"
+	// HeaderCustomer stands in for a login: whose request it is.
+	HeaderCustomer = "X-Customer-Id"
+	// HeaderOrder names the order of a request without a key, so that the
+	// ledger can tell a repeat from a second order. Nothing else reads it.
+	HeaderOrder = "X-Order-Id"
+)
+
+// Anonymous is the customer of a request without HeaderCustomer.
+const Anonymous = "anonymous"
+
+// CustomerOf returns whose request r is.
+func CustomerOf(r *http.Request) string {
+	if c := r.Header.Get(HeaderCustomer); c != "" {
+		return c
+	}
+	return Anonymous
+}
+
+// The headers that the processes send to each other. The front drops them from
+// requests that come from outside.
+const (
+	// InternalFault says which fault this one request meets.
+	InternalFault = "Semel-Demo-Fault"
+	// InternalRequest numbers the request, so that log lines find it.
+	InternalRequest = "Semel-Demo-Request"
+	// InternalDoor tells the bank which door a charge came through.
+	InternalDoor = "Semel-Demo-Door"
+)
+
+// StripInternal removes the internal headers.
+func StripInternal(h http.Header) {
+	h.Del(InternalFault)
+	h.Del(InternalRequest)
+	h.Del(InternalDoor)
+}

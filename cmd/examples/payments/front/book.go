@@ -1,0 +1,75 @@
+package front
+
+import (
+	"context"
+	"database/sql"
+	"net/http"
+
+	"github.com/semel-dev/semel/idempotencykey"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// book is the order book: how many different orders there were at each door.
+// It is what the money is held against, so it is written when the order
+// arrives, before anything can go wrong with it.
+type book struct{ db *sql.DB }
+
+func openBook(ctx context.Context, db *sql.DB) (*book, error) {
+	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS orders (
+	seq      INTEGER PRIMARY KEY,
+	door     TEXT NOT NULL,
+	customer TEXT NOT NULL,
+	intent   TEXT,
+	UNIQUE (door, customer, intent))`)
+	return &book{db: db}, err
+}
+
+// note enters the order of r, unless it is there already or the service will
+// not take it for one.
+func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o payments.Order) error {
+	intent, ok := intentOf(door, r)
+	if !ok || !o.Payable() {
+		return nil
+	}
+	// NULLs are never equal, so an order without a name is always new.
+	_, err := b.db.ExecContext(ctx, `INSERT INTO orders (door, customer, intent) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
+		string(door), payments.CustomerOf(r), sql.NullString{String: intent, Valid: intent != ""})
+	return err
+}
+
+// intentOf returns what tells an order from the next one: the key; at the
+// keyless door the order id, then a key that nobody else looks at there, and
+// with neither each request is an order of its own. It reports false for a
+// request that needs a key and has no good one.
+func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
+	if order := r.Header.Get(payments.HeaderOrder); door == payments.Keyless && order != "" {
+		return "order:" + order, true
+	}
+	key, err := idempotencykey.Parse(r.Header.Values(payments.HeaderKey), false)
+	if err != nil {
+		return "", door == payments.Keyless
+	}
+	return "key:" + key, true
+}
+
+// counts returns the number of orders at each door.
+func (b *book) counts(ctx context.Context) (payments.Ledger, error) {
+	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*) FROM orders GROUP BY door`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	counts := payments.Ledger{}
+	for rows.Next() {
+		var (
+			door    payments.Door
+			account payments.Account
+		)
+		if err := rows.Scan(&door, &account.Orders); err != nil {
+			return nil, err
+		}
+		counts[door] = account
+	}
+	return counts, rows.Err()
+}

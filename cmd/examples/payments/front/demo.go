@@ -1,0 +1,171 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	// maxSetting is the longest body under /demo/, in bytes.
+	maxSetting = 4 << 10
+	// maxTimes is the most payments that one fault may be armed for.
+	maxTimes = 1000
+)
+
+// demo returns what is under /demo/. No fault ever meets it, and no other
+// site's page may change anything.
+func (f *Front) demo() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /demo/faults", f.showFaults)
+	mux.HandleFunc("POST /demo/faults", f.armFault)
+	mux.HandleFunc("DELETE /demo/faults", f.clearFault)
+	mux.HandleFunc("GET /demo/ledger", f.showLedger)
+	mux.HandleFunc("GET /demo/log", f.showLog)
+	mux.HandleFunc("PUT /demo/bank", f.setBank)
+	mux.HandleFunc("/demo/", payments.NotFound)
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+// describedFault is a fault as GET /demo/faults lists it.
+type describedFault struct {
+	Fault payments.Fault `json:"fault"`
+	What  string         `json:"what"`
+}
+
+func (f *Front) showFaults(w http.ResponseWriter, _ *http.Request) {
+	all := make([]describedFault, 0, len(payments.Faults()))
+	for _, fault := range payments.Faults() {
+		all = append(all, describedFault{fault, fault.What()})
+	}
+	payments.WriteJSON(w, http.StatusOK, map[string]any{"armed": f.faults.state(), "faults": all})
+}
+
+// armFault switches a fault on for the next payments: {"fault":NAME,"times":N},
+// N being 1 if it is left out. Zero times switches it off.
+func (f *Front) armFault(w http.ResponseWriter, r *http.Request) {
+	a, problem := readFault(r)
+	if problem != nil {
+		problem.Write(w)
+		return
+	}
+	f.faults.arm(a)
+	payments.WriteJSON(w, http.StatusOK, a)
+}
+
+func (f *Front) clearFault(w http.ResponseWriter, _ *http.Request) {
+	f.faults.arm(armed{})
+	payments.WriteJSON(w, http.StatusOK, armed{})
+}
+
+func readFault(r *http.Request) (armed, *payments.Problem) {
+	refuse := func(field, detail string) (armed, *payments.Problem) {
+		p := payments.NewProblem(http.StatusBadRequest, "fault-invalid", detail)
+		p.Field = field
+		return armed{}, p
+	}
+	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
+		return armed{}, p
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxSetting))
+	if err != nil {
+		return refuse("", "the body did not arrive whole")
+	}
+	var in struct {
+		Fault *string `json:"fault"`
+		Times *int    `json:"times"`
+	}
+	if err := jsonv2.Unmarshal(body, &in, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return refuse("", `the body must be {"fault":NAME,"times":N}: `+err.Error())
+	}
+	if in.Fault == nil {
+		return refuse("fault", "fault is missing; one of "+payments.FaultNames())
+	}
+	fault, ok := payments.ParseFault(*in.Fault)
+	if !ok {
+		return refuse("fault", fmt.Sprintf("fault is %q; it must be one of %s", *in.Fault, payments.FaultNames()))
+	}
+	times := 1
+	if in.Times != nil {
+		times = *in.Times
+	}
+	switch {
+	case times < 0 || times > maxTimes:
+		return refuse("times", fmt.Sprintf("times is %d; it must be from 0 to %d", times, maxTimes))
+	case times == 0:
+		return armed{}, nil
+	}
+	return armed{Fault: fault, Times: times}, nil
+}
+
+// showLedger adds up what the three processes know of each door.
+func (f *Front) showLedger(w http.ResponseWriter, r *http.Request) {
+	ledger, err := f.ledger(r.Context())
+	if err != nil {
+		f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
+		w.Header().Set("Retry-After", "1")
+		payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
+		return
+	}
+	payments.WriteJSON(w, http.StatusOK, ledger)
+}
+
+func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
+	orders, err := f.book.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := f.service.totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := f.bank.totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ledger := payments.Ledger{}
+	for _, door := range payments.Doors() {
+		ledger[door] = payments.Account{
+			Orders:   orders[door].Orders,
+			Payments: stored[door].Payments,
+			Charges:  taken[door].Charges,
+			Taken:    taken[door].Taken,
+		}
+	}
+	return ledger, nil
+}
+
+// totals asks a process for its own part of the ledger.
+func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := b.proxy.Transport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET /totals was answered with %s", resp.Status)
+	}
+	var totals payments.Ledger
+	return totals, json.NewDecoder(resp.Body).Decode(&totals)
+}
+
+func (f *Front) showLog(w http.ResponseWriter, _ *http.Request) {
+	payments.WriteJSON(w, http.StatusOK, f.cfg.Log.Entries())
+}
+
+// setBank tells the bank to look at keys or not to: {"dedupe":false}.
+func (f *Front) setBank(w http.ResponseWriter, r *http.Request) {
+	payments.StripInternal(r.Header)
+	r.URL.Path = "/dedupe"
+	f.bank.pass(w, r, &Entry{})
+}

@@ -1,0 +1,151 @@
+// Package front is the one public address of the reference system. It passes
+// requests on to the payment service and the bank, byte for byte, serves the
+// page, and owns everything under /demo/: the faults, the ledger and the log.
+//
+// The front is the network of the demo, so it is where requests and replies
+// get lost. It never answers for a service that may have done the work: when
+// the service dies half-way, the client's connection is closed without an
+// answer. It never sends a request twice: each travels on a connection of its
+// own, since net/http resends by itself on a connection it has used before
+// (R20).
+package front
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/semel-dev/semel"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// maxOrder is how much of a payment request is looked at to tell whether it is
+// an order, in bytes; it is as much as the service accepts.
+const maxOrder = semel.DefaultMaxRequestBody
+
+// DialFunc connects to a process, waiting while it is being started.
+type DialFunc func(ctx context.Context) (net.Conn, error)
+
+// Config says where the front finds the rest. All fields but Logger are
+// required.
+type Config struct {
+	Service DialFunc
+	Bank    DialFunc
+	// Orders is the database of the order book.
+	Orders *sql.DB
+	// Page answers every path that is nobody else's.
+	Page http.Handler
+	// Log gets every request and is shown at GET /demo/log.
+	Log *Log
+	// Logger gets what goes wrong in the front itself. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// Front is the public handler.
+type Front struct {
+	cfg     Config
+	faults  faults
+	book    *book
+	service backend
+	bank    backend
+}
+
+// New returns a front. It creates the order book's table and starts nothing.
+func New(ctx context.Context, cfg Config) (*Front, error) {
+	if cfg.Service == nil || cfg.Bank == nil || cfg.Orders == nil || cfg.Page == nil || cfg.Log == nil {
+		return nil, errors.New("front: Service, Bank, Orders, Page and Log are required")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	b, err := openBook(ctx, cfg.Orders)
+	if err != nil {
+		return nil, fmt.Errorf("front: open the order book: %w", err)
+	}
+	f := &Front{cfg: cfg, book: b}
+	f.service = newBackend("payment service", cfg.Service)
+	f.bank = newBackend("bank", cfg.Bank)
+	return f, nil
+}
+
+// Handler returns all that the public address answers.
+func (f *Front) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/demo/", f.demo())
+	for _, path := range []string{
+		"/payments", "/payments/", "/unsafe/", "/naive/", "/orders", "/orders/", "/.well-known/idempotency",
+	} {
+		mux.Handle(path, http.HandlerFunc(f.toService))
+	}
+	for _, path := range []string{"/charges", "/charges/"} {
+		mux.Handle(path, http.HandlerFunc(f.toBank))
+	}
+	mux.Handle("/", f.cfg.Page)
+	return mux
+}
+
+// toService passes a request on, with the fault that it meets, if it is a
+// payment.
+func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
+	payments.StripInternal(r.Header)
+	e := f.cfg.Log.begin(r)
+	defer f.cfg.Log.end(e)
+	if door, ok := payments.DoorOf(r); ok {
+		e.Door = door
+		if !f.admit(w, r, door, e) {
+			return
+		}
+	}
+	f.service.pass(w, r, e)
+}
+
+// toBank passes a request on to the bank.
+func (f *Front) toBank(w http.ResponseWriter, r *http.Request) {
+	payments.StripInternal(r.Header)
+	e := f.cfg.Log.begin(r)
+	defer f.cfg.Log.end(e)
+	f.bank.pass(w, r, e)
+}
+
+// admit notes the order of a payment request and takes the fault that it
+// meets. It reports false when it has answered itself.
+func (f *Front) admit(w http.ResponseWriter, r *http.Request, door payments.Door, e *Entry) bool {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxOrder+1))
+	if err != nil {
+		payments.NewProblem(http.StatusBadRequest, "payment-invalid", "the body did not arrive whole").Write(w)
+		e.Status = http.StatusBadRequest
+		return false
+	}
+	r.Body = readCloser{io.MultiReader(strings.NewReader(string(body)), r.Body), r.Body}
+	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
+		if err := f.book.note(r.Context(), door, r, order); err != nil {
+			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
+			payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written").Write(w)
+			e.Status = http.StatusInternalServerError
+			return false
+		}
+	}
+	e.Fault = f.faults.take()
+	if e.Fault == payments.RequestLost {
+		hangUp()
+	}
+	return true
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// hangUp closes the client's connection without an answer.
+func hangUp() {
+	panic(http.ErrAbortHandler) //nolint:forbidigo // the documented way to say so to net/http.
+}

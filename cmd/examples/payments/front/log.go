@@ -1,0 +1,145 @@
+package front
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/semel-dev/semel/idempotencykey"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	// logRequests is how many requests the log remembers.
+	logRequests = 100
+	// logLines is how many lines it remembers of each.
+	logLines = 20
+	// keyDigest is how many bytes of a key's digest are shown, as many as in
+	// the log lines of semelhttp.
+	keyDigest = 6
+)
+
+// Entry is one request as the front saw it, with what the processes behind it
+// logged about it.
+type Entry struct {
+	ID       int64         `json:"id"`
+	Time     time.Time     `json:"time"`
+	Door     payments.Door `json:"door,omitempty"` // of payments only
+	Customer string        `json:"customer"`
+	// Key is the beginning of the key's SHA-256, in hexadecimal: enough to
+	// see which requests carry the same one.
+	Key    string         `json:"key,omitempty"`
+	Method string         `json:"method"`
+	Path   string         `json:"path"`
+	Fault  payments.Fault `json:"fault,omitempty"`
+	// Status is what the client was answered: zero while it waits, and also
+	// when the connection was closed without an answer.
+	Status int `json:"status"`
+	// Outcome is what Semel said: the header Semel-Outcome.
+	Outcome string `json:"outcome,omitempty"`
+	// Milliseconds is how long it took, and Ended whether that is final.
+	Milliseconds int64    `json:"ms"`
+	Ended        bool     `json:"ended"`
+	Lines        []string `json:"lines"`
+}
+
+// Log remembers the latest requests. The zero value is ready.
+type Log struct {
+	mu      sync.Mutex
+	last    int64
+	entries []*Entry // oldest first; they are changed under mu only
+}
+
+// begin notes that r has arrived. The entry is the caller's own until end.
+func (l *Log) begin(r *http.Request) *Entry {
+	e := &Entry{
+		Time:     time.Now(),
+		Customer: payments.CustomerOf(r),
+		Key:      keyShown(r),
+		Method:   r.Method,
+		Path:     r.URL.Path,
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last++
+	e.ID = l.last
+	kept := *e
+	if len(l.entries) == logRequests {
+		l.entries = append(l.entries[:0], l.entries[1:]...)
+	}
+	l.entries = append(l.entries, &kept)
+	return e
+}
+
+// end notes what became of the request.
+func (l *Log) end(e *Entry) {
+	e.Milliseconds = time.Since(e.Time).Milliseconds()
+	e.Ended = true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if kept := l.find(e.ID); kept != nil {
+		e.Lines = kept.Lines
+		*kept = *e
+	}
+}
+
+// Line adds a line that a process logged to the request it is about. Lines are
+// JSON with the request's number as the member "request"; others are no
+// request's and are dropped here.
+func (l *Log) Line(line string) {
+	var about struct {
+		Request string `json:"request"`
+	}
+	if json.Unmarshal([]byte(line), &about) != nil {
+		return
+	}
+	id, err := strconv.ParseInt(about.Request, 10, 64)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.find(id); e != nil && len(e.Lines) < logLines {
+		e.Lines = append(e.Lines, line)
+	}
+}
+
+// find returns the entry of that number, or nil if it is forgotten.
+func (l *Log) find(id int64) *Entry {
+	if len(l.entries) == 0 {
+		return nil
+	}
+	i := id - l.entries[0].ID
+	if i < 0 || i >= int64(len(l.entries)) {
+		return nil
+	}
+	return l.entries[i]
+}
+
+// Entries returns what is remembered, oldest first.
+func (l *Log) Entries() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Entry, len(l.entries))
+	for i, e := range l.entries {
+		out[i] = *e
+		out[i].Lines = append([]string{}, e.Lines...)
+	}
+	return out
+}
+
+// keyShown returns the beginning of the key's digest: keys may be personal, so
+// no log shows one.
+func keyShown(r *http.Request) string {
+	key, err := idempotencykey.Parse(r.Header.Values(payments.HeaderKey), false)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:keyDigest])
+}

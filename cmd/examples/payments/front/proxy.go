@@ -1,0 +1,93 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// startWithin is how long a request waits for a process that is being started.
+const startWithin = 8 * time.Second
+
+// errReplyLost makes the proxy drop the answer that has just arrived.
+var errReplyLost = errors.New("the reply is lost on the way")
+
+// dialError is a failure before anything was sent.
+type dialError struct{ error }
+
+// entryKey finds a request's log entry in its context.
+type entryKey struct{}
+
+// backend is the way to one process.
+type backend struct{ proxy *httputil.ReverseProxy }
+
+func newBackend(name string, dial DialFunc) backend {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, startWithin)
+			defer cancel()
+			conn, err := dial(ctx)
+			if err != nil {
+				return nil, dialError{err}
+			}
+			return conn, nil
+		},
+		// net/http sends a request again only on a connection that it has
+		// used before (R20), so none is used twice.
+		DisableKeepAlives:  true,
+		DisableCompression: true,
+	}
+	return backend{&httputil.ReverseProxy{
+		Rewrite:        forward,
+		Transport:      transport,
+		ModifyResponse: received,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if !errors.As(err, new(dialError)) {
+				hangUp()
+			}
+			e := entryOf(r)
+			e.Status = http.StatusServiceUnavailable
+			w.Header().Set("Retry-After", "1")
+			payments.NewProblem(e.Status, "service-unavailable", "the "+name+" is not up; nothing was sent to it").Write(w)
+		},
+	}}
+}
+
+func entryOf(r *http.Request) *Entry {
+	e, _ := r.Context().Value(entryKey{}).(*Entry)
+	return e
+}
+
+// pass sends r on and the answer back.
+func (b backend) pass(w http.ResponseWriter, r *http.Request, e *Entry) {
+	b.proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), entryKey{}, e)))
+}
+
+// forward makes the request to the process: the client's own, with the number
+// and the fault that the front gives it.
+func forward(p *httputil.ProxyRequest) {
+	p.Out.URL.Scheme, p.Out.URL.Host = "http", "process"
+	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	e := entryOf(p.In)
+	p.Out.Header.Set(payments.InternalRequest, strconv.FormatInt(e.ID, 10))
+	if e.Fault != payments.NoFault {
+		p.Out.Header.Set(payments.InternalFault, string(e.Fault))
+	}
+}
+
+// received looks at the answer before it goes to the client.
+func received(resp *http.Response) error {
+	e := entryOf(resp.Request)
+	e.Outcome = resp.Header.Get("Semel-Outcome")
+	if e.Fault == payments.ReplyLost {
+		return errReplyLost
+	}
+	e.Status = resp.StatusCode
+	return nil
+}

@@ -1,0 +1,75 @@
+package payments
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// ProblemBase is where the types of this system's problems are described.
+const ProblemBase = "https://github.com/semel-dev/semel/blob/main/docs/demo.md#"
+
+// Problem is a refusal as RFC 9457 has it. Its types are this system's own:
+// what Semel refuses carries Semel's types.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Code   string `json:"code"`
+	// Field is the member, header or path part that is wrong, if it is one.
+	Field string `json:"field,omitempty"`
+}
+
+// titles of the codes, in the words of docs/demo.md.
+var titles = map[string]string{
+	"payment-invalid":          "The payment cannot be understood",
+	"order-invalid":            "The order cannot be understood",
+	"content-type-unsupported": "The body must be JSON",
+	"body-too-large":           "The body is too large",
+	"key-missing":              "The Idempotency-Key is missing",
+	"not-found":                "There is no such thing here",
+	"charge-declined":          "The bank declined the charge",
+	"charge-key-reused":        "The bank knows this key for another charge",
+	"bank-error":               "The bank did not do its part",
+	"internal":                 "The service could not do its part",
+	"service-unavailable":      "The process behind this address is not up",
+	"fault-invalid":            "The fault cannot be switched on",
+	"setting-invalid":          "The setting cannot be changed",
+}
+
+// NewProblem returns a problem of the given code.
+func NewProblem(status int, code, detail string) *Problem {
+	return &Problem{Type: ProblemBase + code, Title: titles[code], Status: status, Detail: detail, Code: code}
+}
+
+// Write sends p as the answer.
+func (p *Problem) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	w.Write(p.Body())
+}
+
+// Body returns p as JSON.
+func (p *Problem) Body() []byte { return Marshal(p) }
+
+// NotFound answers every path that leads nowhere.
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	NewProblem(http.StatusNotFound, "not-found", "there is nothing at "+r.URL.Path+" for "+r.Method).Write(w)
+}
+
+// WriteJSON answers with v as JSON.
+func WriteJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(Marshal(v))
+}
+
+// Marshal returns v as one line of JSON. It is for the plain structs of this
+// system, which always have a JSON form.
+func Marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte(`{"code":"internal"}`)
+	}
+	return append(b, '\n')
+}

@@ -1,0 +1,145 @@
+package scripts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// maxReply is the longest reply that is read, in bytes.
+const maxReply = 1 << 20
+
+// order is one intent of a client.
+type order struct {
+	door     payments.Door
+	id       string // the key, or the order id where there is none
+	body     []byte
+	patience time.Duration
+}
+
+// Try is one request of a client and what it saw.
+type Try struct {
+	// At is when it was sent, in seconds since the order's first request.
+	At     float64 `json:"at"`
+	Client int     `json:"client"`
+	// Status is zero when there was no answer.
+	Status   int    `json:"status"`
+	Code     string `json:"code,omitempty"` // of a problem
+	Replayed bool   `json:"replayed,omitempty"`
+	// Payment and Charge are the ids in an answer 201.
+	Payment string `json:"payment,omitempty"`
+	Charge  string `json:"charge,omitempty"`
+	// Saw is the same in words.
+	Saw string `json:"saw"`
+
+	wait time.Duration // before the next try; negative when there is none
+}
+
+// send makes one request and says what the client can tell about it.
+func (r *Runner) send(ctx context.Context, o order) Try {
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+o.door.Path(), bytes.NewReader(o.body))
+	if err != nil {
+		return Try{Saw: err.Error(), wait: -1}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if o.door == payments.Keyless {
+		req.Header.Set(payments.HeaderOrder, o.id)
+	} else {
+		req.Header.Set(payments.HeaderKey, `"`+o.id+`"`)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return r.unanswered(err, o)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return r.unanswered(err, o)
+	}
+	return r.answered(resp, body)
+}
+
+// unanswered is what the client knows without an answer: nothing.
+func (r *Runner) unanswered(err error, o order) Try {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return Try{Saw: fmt.Sprintf("no answer in %v; nobody waits longer", o.patience)}
+	}
+	return Try{Saw: "no answer: the connection was closed", wait: r.pause()}
+}
+
+func (r *Runner) answered(resp *http.Response, body []byte) Try {
+	t := Try{Status: resp.StatusCode, Replayed: resp.Header.Get("Idempotent-Replayed") == "true"}
+	var said struct {
+		ID       string `json:"id"`
+		ChargeID string `json:"chargeId"`
+		Code     string `json:"code"`
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		t.Saw, t.wait = fmt.Sprintf("%d with a body that is not JSON", t.Status), -1
+		return t
+	}
+	t.Payment, t.Charge, t.Code = said.ID, said.ChargeID, said.Code
+	switch {
+	case t.Status == http.StatusCreated:
+		t.Saw, t.wait = "201 paid, payment "+short(t.Payment), -1
+		if t.Replayed {
+			t.Saw += ", replayed"
+		}
+	case t.Status == http.StatusConflict || t.Status >= http.StatusInternalServerError:
+		t.wait = r.pause()
+		t.Saw = fmt.Sprintf("%d %s", t.Status, t.Code)
+		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+			t.wait = time.Duration(s) * time.Second
+			t.Saw += fmt.Sprintf(", told to wait %v", t.wait)
+		}
+	default:
+		t.Saw, t.wait = fmt.Sprintf("%d %s", t.Status, t.Code), -1
+	}
+	return t
+}
+
+// pause is how long a client waits by itself: a fifth of a second, more or
+// less, so that clients do not march in step.
+func (r *Runner) pause() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return 150*time.Millisecond + time.Duration(r.rng.Int64N(int64(100*time.Millisecond)))
+}
+
+// place sends the order until it is answered for good, or ctx ends.
+func (r *Runner) place(ctx context.Context, o order, client int, start time.Time) []Try {
+	var tries []Try
+	for {
+		at := time.Since(start)
+		t := r.send(ctx, o)
+		t.At, t.Client = at.Seconds(), client
+		tries = append(tries, t)
+		if t.wait < 0 {
+			return tries
+		}
+		select {
+		case <-time.After(t.wait):
+		case <-ctx.Done():
+			return tries
+		}
+	}
+}
+
+// short is the beginning of an id, for people.
+func short(id string) string {
+	if len(id) > 8 {
+		return id[:8]
+	}
+	return id
+}

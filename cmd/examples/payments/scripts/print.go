@@ -1,0 +1,54 @@
+package scripts
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// Print writes the report for people.
+func (rp Report) Print(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s\n", rp.Script, rp.What)
+	for _, part := range rp.Doors {
+		part.print(w)
+	}
+	fmt.Fprintf(w, "  %s\n", rp.Lesson)
+}
+
+var doorTitles = map[payments.Door]string{
+	payments.Keyed:   "With a key",
+	payments.Keyless: "Without a key",
+	payments.Naive:   "With a key that is looked up first and saved last",
+}
+
+func (p Part) print(w io.Writer) {
+	fmt.Fprintf(w, "  %s (POST %s), %s:\n", doorTitles[p.Door], p.Door.Path(), money(p.Price))
+	for _, t := range p.Tries {
+		fmt.Fprintf(w, "  %6.2f s  client %d: %s\n", t.At, t.Client, t.Saw)
+	}
+	fmt.Fprintf(w, "    ledger  %s, %s: the bank took %s in %s. %s\n",
+		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),
+		money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
+}
+
+// verdict says what the figures mean for the customer.
+func (p Part) verdict() string {
+	switch {
+	case p.Broken != "":
+		return "BROKEN: " + p.Broken + "."
+	case p.Ledger.Charges > 1:
+		return "The customer paid twice."
+	}
+	return "Right."
+}
+
+// money writes minor units as people read them.
+func money(minor int64) string { return fmt.Sprintf("%d.%02d USD", minor/100, minor%100) }
+
+func count(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

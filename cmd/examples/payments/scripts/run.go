@@ -1,0 +1,240 @@
+package scripts
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	// settleWithin is how long the ledger may take to show what is on its way.
+	settleWithin = payments.SlowFor + 3*time.Second
+	// askWithin bounds one question to /demo/.
+	askWithin = 10 * time.Second
+	// lookEvery is waited between two looks at the ledger.
+	lookEvery = 25 * time.Millisecond
+)
+
+// Runner plays scripts against one running demo.
+type Runner struct {
+	base   string
+	client *http.Client
+	mu     sync.Mutex // of rng
+	rng    *rand.Rand
+}
+
+// New returns a runner against the demo at base, "http://HOST:PORT". The same
+// seed gives the same keys, prices and pauses.
+func New(base string, seed uint64) *Runner {
+	return &Runner{
+		base: base,
+		// A connection for each request: on one used before, net/http sends
+		// again by itself (R20), and the script would not see it.
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+		rng:    rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it has to be repeatable.
+	}
+}
+
+// Report is what a script found.
+type Report struct {
+	Script string `json:"script"`
+	What   string `json:"what"`
+	Lesson string `json:"lesson"`
+	// Holds says that everything was as it should be.
+	Holds bool   `json:"holds"`
+	Doors []Part `json:"doors"`
+}
+
+// Part is a script at one door.
+type Part struct {
+	Door  payments.Door `json:"door"`
+	Price int64         `json:"price"` // minor units
+	Tries []Try         `json:"tries"`
+	// Ledger is by how much the door's account has grown.
+	Ledger payments.Account `json:"ledger"`
+	// AnsweredAfter is how long the order was without a final answer, in
+	// seconds.
+	AnsweredAfter float64 `json:"answeredAfter"`
+	// Broken says which promise was not kept, if one was not.
+	Broken string `json:"broken,omitempty"`
+}
+
+// Run plays s at each of its doors. The error is a fault of the script, not of
+// what it looks at: that is in the report.
+func (r *Runner) Run(ctx context.Context, s Script) (Report, error) {
+	report := Report{Script: s.Name, What: s.What, Lesson: s.Lesson, Holds: true}
+	doors := []payments.Door{payments.Keyed, payments.Keyless}
+	if s.naive {
+		doors = payments.Doors()
+	}
+	for _, door := range doors {
+		part, err := r.play(ctx, s, door)
+		if err != nil {
+			return report, fmt.Errorf("script %s, %s: %w", s.Name, door.Path(), err)
+		}
+		report.Holds = report.Holds && part.Broken == ""
+		report.Doors = append(report.Doors, part)
+	}
+	return report, nil
+}
+
+// play places one order at one door.
+func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, error) {
+	before, err := r.ledger(ctx)
+	if err != nil {
+		return Part{}, err
+	}
+	if err := r.arm(ctx, s.fault, s.times); err != nil {
+		return Part{}, err
+	}
+	o, price := r.newOrder(door, s.patience)
+	part := Part{Door: door, Price: price}
+	within, cancel := context.WithTimeout(ctx, AnswerWithin)
+	defer cancel()
+	start := time.Now()
+	part.Tries = r.placeTogether(within, o, s.clicks, start)
+	part.AnsweredAfter = time.Since(start).Seconds()
+	part.Ledger, err = r.settled(ctx, door, before[door], s.charges(door))
+	if err != nil {
+		return part, err
+	}
+	part.Broken = s.judge(part)
+	return part, nil
+}
+
+// newOrder draws an order and its price.
+func (r *Runner) newOrder(door payments.Door, patience time.Duration) (order, int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	price := 100 * (10 + r.rng.Int64N(90))
+	body := payments.Marshal(payments.Order{Amount: price, Currency: "USD", RecipientID: "r_123"})
+	return order{
+		door:     door,
+		id:       fmt.Sprintf("%016x%016x", r.rng.Uint64(), r.rng.Uint64()),
+		body:     body,
+		patience: patience,
+	}, price
+}
+
+// placeTogether lets several clients place the same order at once.
+func (r *Runner) placeTogether(ctx context.Context, o order, clicks int, start time.Time) []Try {
+	var (
+		clients sync.WaitGroup
+		mu      sync.Mutex
+		tries   []Try
+	)
+	for client := range clicks {
+		clients.Go(func() {
+			mine := r.place(ctx, o, client+1, start)
+			mu.Lock()
+			defer mu.Unlock()
+			tries = append(tries, mine...)
+		})
+	}
+	clients.Wait()
+	slices.SortFunc(tries, func(a, b Try) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Client, b.Client))
+	})
+	return tries
+}
+
+// charges is how often the bank takes money for one order at that door.
+func (s *Script) charges(door payments.Door) int64 {
+	if door != payments.Keyed && s.doubles {
+		return 2
+	}
+	return 1
+}
+
+// judge returns which promise part breaks, or nothing.
+func (s *Script) judge(part Part) string {
+	last := make(map[int]Try)
+	for _, t := range part.Tries {
+		last[t.Client] = t
+	}
+	for client, t := range last {
+		switch {
+		case t.Status != http.StatusCreated:
+			return fmt.Sprintf("client %d knew of no payment after %.1f s: %s", client, part.AnsweredAfter, t.Saw)
+		case part.Door == payments.Keyed && t.Charge != t.Payment:
+			return fmt.Sprintf("payment %s was charged as %s, not under its own id", t.Payment, t.Charge)
+		}
+	}
+	want := s.charges(part.Door)
+	got := part.Ledger
+	switch {
+	case got.Orders != 1:
+		return fmt.Sprintf("the ledger counts %d orders for one", got.Orders)
+	case got.Charges != want || got.Taken != want*part.Price:
+		return fmt.Sprintf("the bank took %s in %d charges, not %s in %d",
+			money(got.Taken), got.Charges, money(want*part.Price), want)
+	case part.Door == payments.Keyed && got.Payments != 1:
+		return fmt.Sprintf("the service stored %d payments for one order", got.Payments)
+	}
+	return ""
+}
+
+// settled waits until the door's account has grown by the charges that are
+// expected, or for so long that it will not, and returns by how much it has.
+func (r *Runner) settled(ctx context.Context, door payments.Door, before payments.Account, charges int64) (payments.Account, error) {
+	deadline := time.Now().Add(settleWithin)
+	for {
+		now, err := r.ledger(ctx)
+		if err != nil {
+			return payments.Account{}, err
+		}
+		grown := now[door].Minus(before)
+		if grown.Charges >= charges || time.Now().After(deadline) {
+			return grown, nil
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return grown, context.Cause(ctx)
+		}
+	}
+}
+
+func (r *Runner) ledger(ctx context.Context) (payments.Ledger, error) {
+	var l payments.Ledger
+	return l, r.ask(ctx, http.MethodGet, "/demo/ledger", nil, &l)
+}
+
+func (r *Runner) arm(ctx context.Context, fault payments.Fault, times int) error {
+	body := payments.Marshal(map[string]any{"fault": fault, "times": times})
+	return r.ask(ctx, http.MethodPost, "/demo/faults", body, &struct{}{})
+}
+
+// ask puts a question to the demo itself.
+func (r *Runner) ask(ctx context.Context, method, path string, body []byte, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s was answered with %s: %s", method, path, resp.Status, said)
+	}
+	return json.Unmarshal(said, answer)
+}

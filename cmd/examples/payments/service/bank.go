@@ -1,0 +1,83 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	// bankWithin is how long the bank may take.
+	bankWithin = 10 * time.Second
+	// maxBankReply is the longest reply of the bank that is read, in bytes.
+	maxBankReply = 64 << 10
+)
+
+// bank is the way to the bank.
+type bank struct {
+	url    string
+	client *http.Client
+}
+
+// newBank returns a way to the bank at address. Each charge travels on a
+// connection of its own: on one used before, net/http sends it again by itself
+// (R20), and then this service would not know how often it asked.
+func newBank(address string) bank {
+	return bank{
+		url:    "http://" + address + "/charges",
+		client: &http.Client{Timeout: bankWithin, Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+}
+
+// charge asks for the money once, under key. It returns the charge's id, or
+// the problem to answer with.
+func (b bank) charge(ctx context.Context, key string, p attempt) (string, *payments.Problem) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(payments.Marshal(p.order)))
+	if err != nil {
+		return "", bankFailed(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(payments.HeaderKey, key)
+	req.Header.Set(payments.InternalDoor, string(p.door))
+	req.Header.Set(payments.InternalRequest, p.request)
+	req.Header.Set(payments.InternalFault, string(p.fault))
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return "", bankFailed(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBankReply))
+	if err != nil {
+		return "", bankFailed(err)
+	}
+	return readCharge(resp.StatusCode, body)
+}
+
+func readCharge(status int, body []byte) (string, *payments.Problem) {
+	switch status {
+	case http.StatusCreated:
+		var charge struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(body, &charge); err != nil {
+			return "", bankFailed(err)
+		}
+		return charge.ID, nil
+	case http.StatusPaymentRequired:
+		return "", payments.NewProblem(http.StatusPaymentRequired, "charge-declined", "the bank declined the charge; no money was taken")
+	}
+	return "", bankFailed(fmt.Errorf("it answered %d", status))
+}
+
+// bankFailed is the answer when the bank did not say yes or no. Nobody knows
+// then what it did, so the reply is not kept and the same key asks again.
+func bankFailed(err error) *payments.Problem {
+	return payments.NewProblem(http.StatusBadGateway, "bank-error",
+		"the bank gave no usable answer; send the same request with the same key again: "+err.Error())
+}

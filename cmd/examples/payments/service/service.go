@@ -1,0 +1,174 @@
+// Package service is the payment service of the reference system: one business
+// function behind three doors.
+//
+// POST /payments has Semel before it, in joined mode. The service charges the
+// bank first, with the operation id as the bank's key, and then writes the
+// payment in the transaction in which Semel saves the reply. Whatever breaks,
+// a repeat under the same key ends with one payment and one charge, and both
+// carry the operation id.
+//
+// POST /unsafe/payments has nothing before it, and POST /naive/payments what
+// people write first: look the key up, do the work, save the key afterwards.
+// Both are wrong on purpose.
+//
+// PUT and DELETE /orders/{id} need no key: the client names the order, so a
+// repeat has nothing left to do.
+package service
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/semelhttp"
+	"github.com/semel-dev/semel/sqlstore"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	// lease is short so that a killed attempt is taken over while one watches.
+	lease = 2 * time.Second
+	// bankMemory is how long a repeat may be charged under the same operation
+	// id. The bank of this system never forgets; a day is what real ones
+	// promise.
+	bankMemory = 24 * time.Hour
+	// handlerDeadline is how long one payment may take.
+	handlerDeadline = 30 * time.Second
+	// maxCustomer is the longest customer id, in bytes.
+	maxCustomer = 128
+)
+
+// Config says where the service finds the bank. Bank is required.
+type Config struct {
+	// Bank is the bank's address, "HOST:PORT".
+	Bank string
+	// LogKeys writes idempotency keys into the log as they are. Default: the
+	// beginning of their digest.
+	LogKeys bool
+	// Logger gets a line for each payment. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Service takes payments. The zero value is not usable: see New.
+type Service struct {
+	db      *sql.DB // the one writer
+	read    *sql.DB
+	bank    bank
+	sweeper *semel.Sweeper
+	handler http.Handler
+	log     *slog.Logger
+}
+
+const schema = `
+CREATE TABLE IF NOT EXISTS payments (
+	id           TEXT PRIMARY KEY,
+	door         TEXT NOT NULL,
+	amount       INTEGER NOT NULL,
+	currency     TEXT NOT NULL,
+	recipient_id TEXT NOT NULL,
+	charge_id    TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS orders (
+	id      TEXT PRIMARY KEY,
+	version INTEGER NOT NULL,
+	body    BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS naive_replies (
+	customer TEXT NOT NULL,
+	key      TEXT NOT NULL,
+	status   INTEGER NOT NULL,
+	location TEXT NOT NULL,
+	body     BLOB NOT NULL,
+	PRIMARY KEY (customer, key)
+);
+`
+
+// New returns a service over one SQLite file, in which it creates what is
+// missing, Semel's tables included.
+func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error) {
+	if cfg.Bank == "" {
+		return nil, errors.New("service: Config.Bank is required: the bank's HOST:PORT")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if _, err := h.Write.ExecContext(ctx, schema); err != nil {
+		return nil, fmt.Errorf("service: create the tables: %w", err)
+	}
+	if err := sqlstore.Migrate(ctx, h, sqlstore.SQLite()); err != nil {
+		return nil, err
+	}
+	store, err := sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank), log: cfg.Logger}
+	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
+		return nil, err
+	}
+	guard, err := semel.New(store, semel.Resume(bankMemory), semel.Config{
+		Service:         "payments",
+		Lease:           lease,
+		HandlerDeadline: handlerDeadline,
+		Logger:          cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.handler, err = s.routes(guard, cfg)
+	return s, err
+}
+
+// Handler returns what the service answers.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Run sweeps expired keys until ctx ends.
+func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
+
+// routes puts Semel before the one door that is to have it.
+func (s *Service) routes(guard *semel.Guard, cfg Config) (http.Handler, error) {
+	mw, err := semelhttp.New(guard, scope, semelhttp.Config{Logger: cfg.Logger, LogKeys: cfg.LogKeys})
+	if err != nil {
+		return nil, err
+	}
+	keyed, err := mw.Protect(http.HandlerFunc(s.payKeyed), semelhttp.Route{
+		Name:    "payments",
+		Path:    payments.Keyed.Path(),
+		Methods: []string{http.MethodPost},
+		Mode:    semel.Joined,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+payments.Keyed.Path(), understood(keyed))
+	mux.Handle("POST "+payments.Keyless.Path(), http.HandlerFunc(s.payKeyless))
+	mux.Handle("POST "+payments.Naive.Path(), http.HandlerFunc(s.payNaive))
+	mux.HandleFunc("GET /payments/{id}", s.getPayment)
+	mux.HandleFunc("PUT /orders/{id}", s.putOrder)
+	mux.HandleFunc("GET /orders/{id}", s.getOrder)
+	mux.HandleFunc("DELETE /orders/{id}", s.deleteOrder)
+	mux.HandleFunc("GET /totals", s.totals)
+	mux.Handle("/.well-known/idempotency", mw.WellKnown())
+	mux.HandleFunc("/", payments.NotFound)
+	return numbered(mux), nil
+}
+
+// scope is whose key it is and for which operation. In the demo the customer
+// says who they are; a real service takes it from the login.
+func scope(r *http.Request) (string, error) {
+	customers := r.Header.Values(payments.HeaderCustomer)
+	switch {
+	case len(customers) > 1:
+		return "", fmt.Errorf("%s is sent %d times", payments.HeaderCustomer, len(customers))
+	case len(customers) == 1 && len(customers[0]) > maxCustomer:
+		return "", fmt.Errorf("%s has %d bytes; the most is %d", payments.HeaderCustomer, len(customers[0]), maxCustomer)
+	}
+	return "payments:" + payments.CustomerOf(r), nil
+}

@@ -1,0 +1,266 @@
+// Package supervise keeps the processes of the reference system alive, and
+// lets none of them outlive their supervisor.
+//
+// A child says on its standard output where it listens, writes its log to its
+// standard error, and lives as long as its standard input is open: the
+// operating system closes that when the supervisor ends, however it ends. See
+// [Serve] for the child's side.
+//
+// A child that dies is started again at once, at the address it had, so that
+// nobody needs to be told.
+package supervise
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// readyPrefix begins the line with which a child says where it listens.
+	readyPrefix = "listening on "
+	// readyWithin is how long a child may take to say so.
+	readyWithin = 20 * time.Second
+	// stopWithin is how long a child may take to end once it is told to.
+	stopWithin = 3 * time.Second
+	// restarts is how many starts in a row may fail before a process that was
+	// up once is given up.
+	restarts = 8
+	// maxLogLine is the longest log line that is kept whole, in bytes.
+	maxLogLine = 64 << 10
+)
+
+// Config says how a process is run. Name, Path and Args are required.
+type Config struct {
+	// Name of the process, for messages.
+	Name string
+	// Path of the program.
+	Path string
+	// Args returns the arguments for the next start, and may wait for what
+	// they depend on. The address to listen on is added as the last one, as
+	// "--listen=HOST:PORT".
+	Args func(ctx context.Context) ([]string, error)
+	// Line gets each line of the process's log. Default: dropped.
+	Line func(line string)
+	// Event gets what happens to the process. Default: dropped.
+	Event func(text string)
+}
+
+// Process is one child and its successors.
+type Process struct {
+	cfg Config
+
+	mu      sync.Mutex
+	address string        // of the latest child; empty before the first
+	pid     int           // zero while none is up
+	up      chan struct{} // closed while one is up
+}
+
+// New returns a process. It starts nothing: see Run.
+func New(cfg Config) *Process {
+	if cfg.Line == nil {
+		cfg.Line = func(string) {}
+	}
+	if cfg.Event == nil {
+		cfg.Event = func(string) {}
+	}
+	return &Process{cfg: cfg, up: make(chan struct{})}
+}
+
+// PID returns the process id of the child that is up, or zero.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pid
+}
+
+// Wait waits until a child is up and returns its address.
+func (p *Process) Wait(ctx context.Context) (string, error) {
+	for {
+		p.mu.Lock()
+		up, address, pid := p.up, p.address, p.pid
+		p.mu.Unlock()
+		if pid != 0 {
+			return address, nil
+		}
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return "", fmt.Errorf("the %s is not up: %w", p.cfg.Name, context.Cause(ctx))
+		}
+	}
+}
+
+// redialEvery is waited between two tries to reach a child that is being
+// started.
+const redialEvery = 10 * time.Millisecond
+
+// Dial connects to the child that is up, or to the next one. It tries again
+// while connections are refused: nothing has been sent on those.
+func (p *Process) Dial(ctx context.Context) (net.Conn, error) {
+	for {
+		address, err := p.Wait(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, "tcp", address)
+		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
+			return conn, err
+		}
+		select {
+		case <-time.After(redialEvery):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the %s cannot be reached: %w", p.cfg.Name, err)
+		}
+	}
+}
+
+// Run starts a child, and another one whenever it dies, until ctx ends. It
+// returns nil then, and an error if the first child does not come up, or a
+// later one does not in several tries.
+func (p *Process) Run(ctx context.Context) error {
+	failed := 0
+	for {
+		err := p.runOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			failed = 0
+			continue
+		}
+		failed++
+		if !p.wasUp() || failed == restarts {
+			return fmt.Errorf("the %s could not be started: %w", p.cfg.Name, err)
+		}
+		select {
+		case <-time.After(25 * time.Millisecond << failed):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (p *Process) wasUp() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.address != ""
+}
+
+// runOnce runs one child to its end. It returns an error if the child never
+// came up.
+func (p *Process) runOnce(ctx context.Context) error {
+	child, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	logged := make(chan string, 1)
+	go func() { logged <- p.copyLog(child.stderr) }()
+	address, err := child.address()
+	if err == nil {
+		p.set(address, child.cmd.Process.Pid)
+		p.cfg.Event(fmt.Sprintf("the %s (process %d) is up", p.cfg.Name, child.cmd.Process.Pid))
+	} else {
+		child.cmd.Process.Kill()
+	}
+	last := <-logged // the log ends with the process
+	waited := child.cmd.Wait()
+	p.set("", 0)
+	if err != nil {
+		return fmt.Errorf("%w; its last words: %q", err, last)
+	}
+	if ctx.Err() == nil {
+		p.cfg.Event(fmt.Sprintf("the %s (process %d) ended: %v", p.cfg.Name, child.cmd.Process.Pid, waited))
+	}
+	return nil
+}
+
+// child is one running program.
+type child struct {
+	cmd    *exec.Cmd
+	stdout io.ReadCloser
+	stderr io.ReadCloser
+}
+
+func (p *Process) start(ctx context.Context) (*child, error) {
+	listen := "127.0.0.1:0"
+	p.mu.Lock()
+	if p.address != "" {
+		listen = p.address
+	}
+	p.mu.Unlock()
+	args, err := p.cfg.Args(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, p.cfg.Path, append(args, "--listen="+listen)...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Cancel = stdin.Close
+	cmd.WaitDelay = stopWithin
+	c := &child{cmd: cmd}
+	if c.stdout, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if c.stderr, err = cmd.StderrPipe(); err != nil {
+		return nil, err
+	}
+	return c, cmd.Start()
+}
+
+// address reads where the child listens.
+func (c *child) address() (string, error) {
+	late := time.AfterFunc(readyWithin, func() { c.cmd.Process.Kill() })
+	defer late.Stop()
+	line, err := bufio.NewReader(c.stdout).ReadString('\n')
+	if err != nil {
+		return "", errors.New("it ended before it was ready")
+	}
+	address, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), readyPrefix)
+	if !ok {
+		return "", fmt.Errorf("it said %q instead of where it listens", line)
+	}
+	return address, nil
+}
+
+// copyLog passes the child's log on, line by line, and returns the last one.
+func (p *Process) copyLog(r io.Reader) string {
+	last := ""
+	lines := bufio.NewReaderSize(r, maxLogLine)
+	for {
+		line, err := lines.ReadString('\n')
+		if line = strings.TrimSuffix(line, "\n"); line != "" {
+			last = line
+			p.cfg.Line(line)
+		}
+		if err != nil {
+			return last
+		}
+	}
+}
+
+// set notes that a child came up, or with pid zero that it ended. The address
+// of an ended child stays for the next one.
+func (p *Process) set(address string, pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.pid
+	p.pid = pid
+	switch {
+	case pid != 0:
+		p.address = address
+		close(p.up)
+	case was != 0:
+		p.up = make(chan struct{})
+	}
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/demo"
+	"github.com/semel-dev/semel/cmd/examples/payments/scripts"
+)
+
+const demoHelp = `Start a shop, a payment service and a bank on this machine, and watch the money
+while requests and replies are lost and the service is killed.
+
+Everything has one address. The page at / has two tills side by side, one that
+sends an Idempotency-Key and one that does not. With curl:
+
+  curl -i http://127.0.0.1:8080/payments -H 'Idempotency-Key: my-first-key' \
+    -H 'Content-Type: application/json' \
+    -d '{"amount":2500,"currency":"USD","recipientId":"r_123"}'
+
+  the same line again            the same reply, and no second charge
+  /unsafe/payments               the same service with nothing before it
+  /naive/payments                look the key up, work, save the key afterwards
+  /demo/ledger                   orders, payments, charges and money taken
+  POST /demo/faults              {"fault":"killed-after-charge","times":1}
+
+With --script a fault is played through by a client that retries, once with a key
+and once without, and the money is counted at the end. The exit code is 0 when
+every order with a key was paid exactly once.`
+
+// demoFlags are the flags of "semel demo".
+type demoFlags struct {
+	addr        string
+	data        string
+	noBrowser   bool
+	seed        uint64
+	script      string
+	asJSON      bool
+	verbose     bool
+	bankForgets bool
+	logKeys     bool
+}
+
+const defaultAddr = "127.0.0.1:8080"
+
+func newDemo(s streams) *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Start the shop, the payment service and the bank",
+		Long:  demoHelp,
+		Example: `  semel demo
+  semel demo --addr 127.0.0.1:0 --data ./demo-data --no-browser
+  semel demo --script killed-after-charge
+  semel demo --script all --seed 7 --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd.Flags().Changed("addr")); err != nil {
+				return err
+			}
+			if f.script != "" {
+				return f.play(cmd.Context(), s)
+			}
+			return f.serve(cmd.Context(), s)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.addr, "addr", defaultAddr, "`HOST:PORT` of the whole demo; port 0 takes a free one")
+	flags.StringVar(&f.data, "data", "", "`DIR` for the databases, created and kept (default: a temporary one, removed at the end)")
+	flags.BoolVar(&f.noBrowser, "no-browser", false, "do not open the page")
+	flags.StringVar(&f.script, "script", "", "play one `NAME` or all, and exit: "+scripts.Names())
+	flags.Uint64Var(&f.seed, "seed", 0, "of the scripts' keys, prices and pauses (default: random, and printed)")
+	flags.BoolVar(&f.asJSON, "json", false, "print JSON: the address, or a line for each script")
+	flags.BoolVar(&f.verbose, "verbose", false, "print the log lines of the service and the bank")
+	flags.BoolVar(&f.logKeys, "log-keys", false, "log keys as they are, not the beginning of their digest")
+	flags.BoolVar(&f.bankForgets, "bank-forgets", false, "start a bank that does not look at its keys: then nothing in front of it can help")
+	return cmd
+}
+
+// check refuses flags that cannot be meant.
+func (f *demoFlags) check(addrGiven bool) error {
+	host, port, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return usagef("--addr is %q; it must be HOST:PORT, such as %s", f.addr, defaultAddr)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return usagef("--addr is %q; the port must be a number from 0 to 65535", f.addr)
+	}
+	if host == "" {
+		return usagef("--addr is %q; name the host: 127.0.0.1, or 0.0.0.0 to let everybody in", f.addr)
+	}
+	if info, err := os.Stat(f.data); f.data != "" && err == nil && !info.IsDir() {
+		return usagef("--data is %q, which is not a directory", f.data)
+	}
+	if f.script == "" {
+		return nil
+	}
+	if _, err := scripts.Find(f.script); err != nil {
+		return usagef("--script: %w", err)
+	}
+	if !addrGiven {
+		f.addr = "127.0.0.1:0"
+	}
+	if used, err := filepath.Glob(filepath.Join(f.data, "*.db")); err == nil && f.data != "" && len(used) > 0 {
+		return usagef("--data is %q, which holds a ledger already; scripts count from zero and need an empty directory", f.data)
+	}
+	return nil
+}
+
+// start makes a demo out of the flags.
+func (f *demoFlags) start(ctx context.Context, s streams) (*demo.Demo, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program to start it again: %w", err)
+	}
+	cfg := demo.Config{
+		Addr:        f.addr,
+		Data:        f.data,
+		Program:     program,
+		Child:       demoProcessName,
+		BankForgets: f.bankForgets,
+		LogKeys:     f.logKeys,
+		Logger:      slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	if f.verbose {
+		cfg.Lines, cfg.Events = s.err, s.err
+	}
+	if f.script == "" {
+		cfg.Events = s.err
+	}
+	return demo.New(ctx, cfg)
+}
+
+// serve runs the demo until it is interrupted.
+func (f *demoFlags) serve(ctx context.Context, s streams) error {
+	d, err := f.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	if d.Ready(ctx) == nil {
+		f.announce(s.out, d)
+		if !f.noBrowser {
+			openBrowser(ctx, d.URL())
+		}
+	}
+	return <-ended
+}
+
+// announce says where the demo is.
+func (f *demoFlags) announce(w io.Writer, d *demo.Demo) {
+	dir, temporary := d.Data()
+	if f.asJSON {
+		json.NewEncoder(w).Encode(map[string]any{"url": d.URL(), "data": dir, "temporary": temporary})
+		return
+	}
+	note := ""
+	if temporary {
+		note = " (removed at the end; keep it with --data DIR)"
+	}
+	fmt.Fprintf(w, `The demo is running. Open
+
+  %s
+
+and pay at both tills while things break. What the money says: %[1]s/demo/ledger
+Data: %s%s
+Stop with Ctrl-C. More, and how to do it with curl: semel demo --help
+`, d.URL(), dir, note)
+}
+
+// openBrowser shows the page if this machine has a way to. Where it has none
+// the address is printed anyway.
+func openBrowser(ctx context.Context, url string) {
+	program := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		program = "open"
+	}
+	cmd := exec.CommandContext(ctx, program, url)
+	if cmd.Start() == nil {
+		go cmd.Wait() //nolint:errcheck // the browser is the user's.
+	}
+}
+
+// errBroken ends a run of scripts of which one did not hold.
+var errBroken = errors.New("not every script holds: see BROKEN above")
+
+// play runs scripts against a demo of their own.
+func (f *demoFlags) play(ctx context.Context, s streams) error {
+	list, err := scripts.Find(f.script)
+	if err != nil {
+		return usagef("--script: %w", err)
+	}
+	if f.seed == 0 {
+		f.seed = uint64(rand.Uint32()) + 1 //nolint:gosec // any seed will do.
+	}
+	d, err := f.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := d.Run(ctx)
+		stop(err)
+		ended <- err
+	}()
+	if !f.asJSON {
+		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n", d.URL(), f.seed)
+	}
+	err = f.playAll(ctx, s.out, scripts.New(d.URL(), f.seed), list)
+	stop(nil)
+	return errors.Join(err, <-ended)
+}
+
+func (f *demoFlags) playAll(ctx context.Context, w io.Writer, r *scripts.Runner, list []scripts.Script) error {
+	broken := false
+	for _, script := range list {
+		report, err := r.Run(ctx, script)
+		if err != nil {
+			return err
+		}
+		broken = broken || !report.Holds
+		if f.asJSON {
+			json.NewEncoder(w).Encode(report)
+			continue
+		}
+		fmt.Fprintln(w)
+		report.Print(w)
+	}
+	if broken {
+		return errBroken
+	}
+	return nil
+}
