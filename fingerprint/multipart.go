@@ -91,7 +91,7 @@ func partHeaders(head []byte) ([]param, bool) {
 	var headers []param
 	for line := range strings.SplitSeq(string(head), "\r\n") {
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) || len(headers) == maxPartHeaders {
+		if !ok || !isToken(name) || strings.ContainsFunc(value, isControl) || len(headers) == maxPartHeaders {
 			return nil, false
 		}
 		headers = append(headers, param{strings.ToLower(name), trim(value)})
@@ -99,3 +99,7 @@ func partHeaders(head []byte) ([]param, bool) {
 	slices.SortStableFunc(headers, param.compare)
 	return headers, true
 }
+
+// isControl reports whether r may not stand in a header's value: a lone CR or
+// LF would be a line end to some readers.
+func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
