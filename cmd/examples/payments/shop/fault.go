@@ -1,27 +1,49 @@
 package shop
 
-// fault is one thing that can go wrong, and the truth about networks that it
-// stands for.
-type fault struct {
-	// Name is the fault in POST /demo/faults; "none" arms nothing.
-	Name  string
-	Title string
-	Truth string
-}
+import (
+	"slices"
 
-// noFault is the choice of a healthy network.
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// noFault is how the form says that nothing is to go wrong.
 const noFault = "none"
 
 // maxTimes bounds how many requests in a row may meet a fault.
 const maxTimes = 3
 
+// fault is one thing that can go wrong, and the truth about networks that it
+// stands for.
+type fault struct {
+	payments.Fault
+	Title string
+	Truth string
+}
+
+// Name is the fault in the form.
+func (f fault) Name() string {
+	if f.Fault == payments.NoFault {
+		return noFault
+	}
+	return string(f.Fault)
+}
+
 // faults is what the page offers, in its order.
 var faults = []fault{
-	{noFault, "Nothing", "The network is well, the server lives."},
-	{"request-lost", "Request lost", "It never arrived. No work was done, and the client hears nothing."},
-	{"reply-lost", "Reply lost", "The work was done and the answer went missing. The client hears nothing."},
-	{"killed-before-charge", "Killed before the charge", "The server dies half-way, before the money moved. The client hears nothing."},
-	{"killed-after-charge", "Killed after the charge", "The server dies half-way, after the money moved. The client hears nothing."},
-	{"slow", "Slow", "The answer takes longer than the client waits. The work goes on without it."},
-	{"bank-error", "Bank error", "The bank fails, and the shop says so. Did the charge go through before it failed?"},
+	{payments.NoFault, "Nothing", "The network is well and every server lives."},
+	{payments.RequestLost, "Request lost", "It never arrived: no work was done. The client hears nothing."},
+	{payments.ReplyLost, "Reply lost", "The work was done, and the answer went missing. The client hears nothing."},
+	{payments.KilledBeforeCharge, "Killed before the charge", "The server dies half-way and no money has moved. The client hears nothing."},
+	{payments.KilledAfterCharge, "Killed after the charge", "The server dies half-way and the money has moved. The client hears nothing."},
+	{payments.Slow, "Slow", "The client gives up before the answer comes. The work goes on without it."},
+	{payments.BankError, "Bank error", "The bank fails and takes nothing. The shop says so: an error is an answer."},
+}
+
+// faultNamed returns the fault that the form calls name.
+func faultNamed(name string) (fault, bool) {
+	i := slices.IndexFunc(faults, func(f fault) bool { return f.Name() == name })
+	if i < 0 {
+		return fault{}, false
+	}
+	return faults[i], true
 }

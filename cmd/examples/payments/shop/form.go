@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 // formLimit bounds a posted form, in bytes.
@@ -29,9 +31,9 @@ type form struct {
 	Do string
 	// At is where, one till or both.
 	At      []till
-	Fault   string
+	Fault   fault
 	Times   int
-	Tickets map[string]ticket
+	Tickets map[payments.Door]ticket
 }
 
 // fresh reports whether the button asks for a new order at a till whose order
@@ -52,7 +54,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 		}
 		return form{}, fmt.Errorf("the form cannot be read: %w", err)
 	}
-	f := form{Tickets: map[string]ticket{}}
+	f := form{Tickets: map[payments.Door]ticket{}}
 	var err error
 	if f.Do, f.At, err = readDo(r.PostForm.Get("do")); err != nil {
 		return form{}, err
@@ -61,7 +63,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 		return form{}, err
 	}
 	for _, t := range tills {
-		if f.Tickets[t.Name], err = readTicket(r, t); err != nil {
+		if f.Tickets[t.Door], err = readTicket(r, t); err != nil {
 			return form{}, err
 		}
 	}
@@ -74,50 +76,48 @@ func readDo(value string) (string, []till, error) {
 	if !slices.Contains([]string{doPay, doTwice, doNew}, do) {
 		return "", nil, fmt.Errorf("do is %q, want pay, twice or new, and a till", value)
 	}
-	switch at {
-	case keyed.Name:
-		return do, []till{keyed}, nil
-	case keyless.Name:
-		return do, []till{keyless}, nil
-	case "both":
+	if at == "both" {
 		return do, tills, nil
-	default:
+	}
+	i := slices.IndexFunc(tills, func(t till) bool { return string(t.Door) == at })
+	if i < 0 {
 		return "", nil, fmt.Errorf("do is %q, want the till keyed, keyless or both after %s", value, do)
 	}
+	return do, tills[i : i+1], nil
 }
 
 // readFault reads the choice of a fault.
-func readFault(name, times string) (string, int, error) {
-	known := func(f fault) bool { return f.Name == name }
-	if !slices.ContainsFunc(faults, known) {
-		return "", 0, fmt.Errorf("fault is %q, which this shop does not know", name)
+func readFault(name, times string) (fault, int, error) {
+	f, ok := faultNamed(name)
+	if !ok {
+		return fault{}, 0, fmt.Errorf("fault is %q, which this shop does not know", name)
 	}
 	n, err := strconv.Atoi(times)
 	if err != nil || n < 1 || n > maxTimes {
-		return "", 0, fmt.Errorf("times is %q, want a number from 1 to %d", times, maxTimes)
+		return fault{}, 0, fmt.Errorf("times is %q, want a number from 1 to %d", times, maxTimes)
 	}
-	return name, n, nil
+	return f, n, nil
 }
 
 // readTicket reads the order that the form holds for t, and the one after it.
 func readTicket(r *http.Request, t till) (ticket, error) {
 	var tk ticket
 	var err error
-	if tk.intent, err = readIntent(r, t, t.Name); err != nil {
+	if tk.intent, err = readIntent(r, t, string(t.Door)); err != nil {
 		return ticket{}, err
 	}
-	if tk.Next, err = readIntent(r, t, t.Name+"-next"); err != nil {
+	if tk.Next, err = readIntent(r, t, string(t.Door)+"-next"); err != nil {
 		return ticket{}, err
 	}
-	value := r.PostForm.Get(t.Name + "-sent")
+	value := r.PostForm.Get(string(t.Door) + "-sent")
 	tk.Sent, err = strconv.Atoi(value)
 	if err != nil || tk.Sent < 0 || tk.Sent > maxSent {
-		return ticket{}, fmt.Errorf("%s-sent is %q, want how often the order was sent", t.Name, value)
+		return ticket{}, fmt.Errorf("%s-sent is %q, want how often the order was sent", t.Door, value)
 	}
-	tk.State = state(r.PostForm.Get(t.Name + "-state"))
+	tk.State = state(r.PostForm.Get(string(t.Door) + "-state"))
 	known := func(s saying) bool { return s.State == tk.State }
 	if !slices.ContainsFunc(t.sayings(), known) {
-		return ticket{}, fmt.Errorf("%s-state is %q, want a state of an order", t.Name, tk.State)
+		return ticket{}, fmt.Errorf("%s-state is %q, want a state of an order", t.Door, tk.State)
 	}
 	return tk, nil
 }

@@ -10,14 +10,13 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 const (
 	// amount is the price of every order, in minor units.
 	amount = 2500
-	// orderHeader carries the order, so that the ledger can count intents
-	// also where there is no key.
-	orderHeader = "X-Order-Id"
 	// answerLimit bounds what is read of an answer, in bytes.
 	answerLimit = 1 << 20
 	// askWithin bounds a question to /demo/, in which no fault takes part.
@@ -27,37 +26,25 @@ const (
 // payment is the body of every payment request.
 var payment = fmt.Sprintf(`{"amount":%d,"currency":"USD","recipientId":"r_123"}`, amount)
 
-// Ledger is the answer of GET /demo/ledger: one account for each way to pay.
-type Ledger struct {
-	Keyed   Account `json:"keyed"`
-	Keyless Account `json:"keyless"`
-	Naive   Account `json:"naive"`
+// request is one entry of GET /demo/log: a request as the front saw it, with
+// what the processes behind it logged.
+type request struct {
+	Time    time.Time      `json:"time"`
+	Door    payments.Door  `json:"door"`
+	Key     string         `json:"key"`
+	Method  string         `json:"method"`
+	Path    string         `json:"path"`
+	Fault   payments.Fault `json:"fault"`
+	Status  int            `json:"status"`
+	Outcome string         `json:"outcome"`
+	Ended   bool           `json:"ended"`
+	Lines   []string       `json:"lines"`
 }
 
-// Account counts what happened at one till. The bank's figures are the truth;
-// nobody else's are.
-type Account struct {
-	// Orders is the number of distinct intents.
-	Orders int64 `json:"orders"`
-	// Payments is the number of rows the payment service wrote.
-	Payments int64 `json:"payments"`
-	// Charges is how often the bank took money.
-	Charges int64 `json:"charges"`
-	// Taken is the money the bank took, in minor units.
-	Taken int64 `json:"taken"`
-}
-
-// Request is one entry of GET /demo/log: a request as the front saw it, with
-// what the payment service logged about it.
-type Request struct {
-	Time    time.Time `json:"time"`
-	Door    string    `json:"door"`
-	Key     string    `json:"key"`
-	Method  string    `json:"method"`
-	Path    string    `json:"path"`
-	Status  int       `json:"status"`
-	Outcome string    `json:"outcome"`
-	Lines   []string  `json:"lines"`
+// armed is the fault that is switched on, and for how many requests yet.
+type armed struct {
+	Fault payments.Fault `json:"fault"`
+	Times int            `json:"times"`
 }
 
 // answer is what came back for one payment request. A request without an
@@ -83,50 +70,56 @@ func newFront(base *url.URL, within time.Duration) *front {
 	return &front{
 		base:   base,
 		within: within,
-		client: &http.Client{
-			Transport: &http.Transport{DisableKeepAlives: true},
-			CheckRedirect: func(*http.Request, []*http.Request) error {
-				return http.ErrUseLastResponse
-			},
-		},
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 	}
 }
 
 // pay sends one payment request. An error means that no whole answer came
 // within the time allowed, which says nothing about the charge.
-func (f *front) pay(ctx context.Context, door, key, order string) (answer, error) {
+func (f *front) pay(ctx context.Context, door payments.Door, in intent) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
-	req, err := f.request(ctx, http.MethodPost, door, []byte(payment))
+	req, err := f.request(ctx, http.MethodPost, door.Path(), []byte(payment))
 	if err != nil {
 		return answer{}, err
 	}
-	req.Header.Set(orderHeader, order)
-	if key != "" {
-		req.Header.Set("Idempotency-Key", `"`+key+`"`)
+	req.Header.Set(payments.HeaderOrder, in.Order)
+	if in.Key != "" {
+		req.Header.Set(payments.HeaderKey, `"`+in.Key+`"`)
 	}
 	return f.send(req)
 }
 
 // arm asks for a fault on the next payment requests, whoever sends them.
-func (f *front) arm(ctx context.Context, fault string, times int) error {
-	body, err := json.Marshal(map[string]any{"fault": fault, "times": times})
+func (f *front) arm(ctx context.Context, a armed) error {
+	body, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
 	return f.ask(ctx, http.MethodPost, "/demo/faults", body, nil)
 }
 
+// armed asks which fault is switched on.
+func (f *front) armed(ctx context.Context) (armed, error) {
+	var state struct {
+		Armed armed `json:"armed"`
+	}
+	err := f.ask(ctx, http.MethodGet, "/demo/faults", nil, &state)
+	return state.Armed, err
+}
+
 // ledger reads the accounts.
-func (f *front) ledger(ctx context.Context) (Ledger, error) {
-	var l Ledger
-	return l, f.ask(ctx, http.MethodGet, "/demo/ledger", nil, &l)
+func (f *front) ledger(ctx context.Context) (payments.Ledger, error) {
+	var l payments.Ledger
+	err := f.ask(ctx, http.MethodGet, "/demo/ledger", nil, &l)
+	return l, err
 }
 
 // log reads the recent requests, oldest first.
-func (f *front) log(ctx context.Context) ([]Request, error) {
-	var rs []Request
-	return rs, f.ask(ctx, http.MethodGet, "/demo/log", nil, &rs)
+func (f *front) log(ctx context.Context) ([]request, error) {
+	var rs []request
+	err := f.ask(ctx, http.MethodGet, "/demo/log", nil, &rs)
+	return rs, err
 }
 
 // ask sends a request to /demo/ and decodes the JSON that comes back into out,

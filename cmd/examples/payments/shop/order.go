@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 // cookieName holds the open orders, as a shop's basket is held, so that a page
@@ -72,7 +74,7 @@ func (tk ticket) renewed(t till) ticket { return newTicket(t, tk.Next) }
 
 // savedTickets reads the open orders of the cookie, and opens new ones where
 // it holds none that this page has made.
-func savedTickets(r *http.Request) map[string]ticket {
+func savedTickets(r *http.Request) map[payments.Door]ticket {
 	k, l := newIntent(keyed), newIntent(keyless)
 	if c, err := r.Cookie(cookieName); err == nil {
 		fields := strings.Split(c.Value, ".")
@@ -81,17 +83,17 @@ func savedTickets(r *http.Request) map[string]ticket {
 			k, l = intent{Order: fields[0], Key: fields[1]}, intent{Order: fields[2]}
 		}
 	}
-	return map[string]ticket{
-		keyed.Name:   newTicket(keyed, k),
-		keyless.Name: newTicket(keyless, l),
+	return map[payments.Door]ticket{
+		keyed.Door:   newTicket(keyed, k),
+		keyless.Door: newTicket(keyless, l),
 	}
 }
 
 // saveTickets keeps each order that is not settled, and the next one in place
 // of each that is.
-func saveTickets(w http.ResponseWriter, tickets map[string]ticket) {
+func saveTickets(w http.ResponseWriter, tickets map[payments.Door]ticket) {
 	open := func(t till) intent {
-		tk := tickets[t.Name]
+		tk := tickets[t.Door]
 		if tk.State.settled() {
 			return tk.Next
 		}

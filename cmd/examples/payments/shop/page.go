@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 // shownRequests is how many of the recent requests the page shows.
@@ -16,7 +18,7 @@ const shownRequests = 12
 func (s *shop) open(w http.ResponseWriter, r *http.Request) {
 	tickets := savedTickets(r)
 	saveTickets(w, tickets)
-	s.show(w, r, form{Fault: noFault, Times: 1, Tickets: tickets}, nil)
+	s.show(w, r, form{Fault: faults[0], Times: 1, Tickets: tickets}, nil)
 }
 
 // submit does what a button asked for, without JavaScript: the server is the
@@ -33,11 +35,11 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	tries := map[string][]try{}
+	tries := map[payments.Door][]try{}
 	for _, t := range f.At {
-		tk := f.Tickets[t.Name]
+		tk := f.Tickets[t.Door]
 		if f.Do == doNew {
-			f.Tickets[t.Name] = tk.renewed(t)
+			f.Tickets[t.Door] = tk.renewed(t)
 			continue
 		}
 		if f.fresh() && tk.State.settled() {
@@ -49,8 +51,8 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, http.StatusBadGateway, err)
 			return
 		}
-		tries[t.Name] = got
-		f.Tickets[t.Name] = tk.after(t, got)
+		tries[t.Door] = got
+		f.Tickets[t.Door] = tk.after(t, got)
 	}
 	saveTickets(w, f.Tickets)
 	s.show(w, r, f, tries)
@@ -59,9 +61,9 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 // sell arms the chosen fault if the order has not met one yet, and sends the
 // order once, or twice at the same time. An error means that nothing was sent.
 func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) ([]try, error) {
-	if f.Fault != noFault && s.met.first(tk.Order) {
-		if err := s.front.arm(ctx, f.Fault, f.Times); err != nil {
-			return nil, fmt.Errorf("the fault %s could not be switched on, so nothing was sent: %w", f.Fault, err)
+	if f.Fault.Fault != payments.NoFault && s.met.first(tk.Order) {
+		if err := s.front.arm(ctx, armed{f.Fault.Fault, f.Times}); err != nil {
+			return nil, fmt.Errorf("the fault %s could not be switched on: %w", f.Fault.Fault, err)
 		}
 	}
 	sends := 1
@@ -72,7 +74,7 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) ([]try, erro
 	var wg sync.WaitGroup
 	for i := range tries {
 		wg.Go(func() {
-			got, err := s.front.pay(ctx, t.Door, tk.Key, tk.Order)
+			got, err := s.front.pay(ctx, t.Door, tk.intent)
 			tries[i] = try{answer: got, answered: err == nil}
 		})
 	}
@@ -86,11 +88,11 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // show renders the page.
-func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[string][]try) {
+func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[payments.Door][]try) {
 	v := pageView{
 		Watch:    s.watch(r.Context()),
 		Faults:   faults,
-		Fault:    f.Fault,
+		Fault:    f.Fault.Name(),
 		Times:    f.Times,
 		Price:    money(amount),
 		Payment:  payment,
@@ -99,10 +101,10 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[st
 	for n := range maxTimes {
 		v.Counts = append(v.Counts, n+1)
 	}
-	for _, t := range tills {
+	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
-			till: t, Ticket: f.Tickets[t.Name], Tries: tries[t.Name],
-			Account: v.Watch.Accounts[t.Name], Price: v.Price,
+			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door],
+			Account: v.Watch.Accounts[i], Price: v.Price,
 		})
 	}
 	s.render(w, http.StatusOK, "page.html", v)
@@ -111,19 +113,19 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[st
 // watch asks the front for the money and the recent requests. What it cannot
 // read it says instead.
 func (s *shop) watch(ctx context.Context) watchView {
-	v := watchView{Accounts: map[string]accountView{}}
+	var v watchView
 	ledger, err := s.front.ledger(ctx)
-	if err != nil {
-		v.LedgerError = err.Error()
-	} else {
-		v.Accounts[keyed.Name] = accountView{Account: ledger.Keyed, Known: true}
-		v.Accounts[keyless.Name] = accountView{Account: ledger.Keyless, Known: true}
+	v.trouble("the ledger", err)
+	for _, t := range tills {
+		v.Accounts = append(v.Accounts, accountView{Door: t.Door, Account: ledger[t.Door], Known: err == nil})
 	}
+	v.Armed, err = s.front.armed(ctx)
+	v.trouble("the faults", err)
 	requests, err := s.front.log(ctx)
-	if err != nil {
-		v.LogError = err.Error()
-	}
+	v.trouble("the log", err)
 	slices.Reverse(requests)
-	v.Requests = requests[:min(len(requests), shownRequests)]
+	for _, r := range requests[:min(len(requests), shownRequests)] {
+		v.Requests = append(v.Requests, requestView{r})
+	}
 	return v
 }

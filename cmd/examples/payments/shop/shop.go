@@ -13,14 +13,10 @@
 //
 // # What the front provides
 //
-// The front mounts the handler at "/" and answers, at the same address:
-//
-//   - POST /payments, with Idempotency-Key, and POST /unsafe/payments, without
-//     one. Both requests carry the order in X-Order-Id, which is what the
-//     ledger counts as one intent.
-//   - POST /demo/faults {"fault":NAME,"times":N}: any 2xx means armed.
-//   - GET /demo/ledger, in the shape of [Ledger].
-//   - GET /demo/log, a list in the shape of [Request], oldest first.
+// The front mounts the handler at "/" and answers, at the same address, POST
+// at the doors, POST and GET /demo/faults, GET /demo/ledger and GET /demo/log.
+// A payment carries its order in [payments.HeaderOrder]; that is what the
+// ledger counts where there is no key.
 //
 // Faults must never meet "/", "/shop/" or "/demo/". The front has to close
 // every connection after its answer (http.Server.SetKeepAlivesEnabled(false)):
@@ -40,8 +36,9 @@ import (
 )
 
 // DefaultAnswerWithin is how long a till waits for an answer unless
-// [Config.AnswerWithin] says otherwise.
-const DefaultAnswerWithin = 3 * time.Second
+// [Config.AnswerWithin] says otherwise: less than payments.SlowFor, so that a
+// slow answer is one that comes too late.
+const DefaultAnswerWithin = 2 * time.Second
 
 // policy lets the page load its own three files, talk to its own address, and
 // nothing else.
@@ -106,6 +103,7 @@ func (s *shop) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.open)
 	mux.HandleFunc("POST /shop/pay", s.submit)
+	mux.Handle("GET /shop/pay", http.RedirectHandler("/", http.StatusSeeOther))
 	mux.HandleFunc("GET /shop/live", s.live)
 	for _, file := range []string{"shop.css", "shop.js", "icon.svg"} {
 		mux.HandleFunc("GET /shop/"+file, func(w http.ResponseWriter, r *http.Request) {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 // till is one of the two ways to pay that the page sets side by side.
 type till struct {
-	// Name is the till in the form and in the ledger.
-	Name string
-	// Door is where its requests go.
-	Door string
+	// Door is where its requests go, and the till's name in form and ledger.
+	payments.Door
 	// Keyed says whether its requests carry a key.
 	Keyed bool
 	// Title and About are what the page calls it and says of it.
@@ -23,12 +23,12 @@ type till struct {
 // keyed and keyless are the two tills; nothing else tells them apart.
 var (
 	keyed = till{
-		Name: "keyed", Door: "/payments", Keyed: true,
+		Door: payments.Keyed, Keyed: true,
 		Title: "With a key",
 		About: "Every send of an order carries the same Idempotency-Key.",
 	}
 	keyless = till{
-		Name: "keyless", Door: "/unsafe/payments",
+		Door:  payments.Keyless,
 		Title: "Without a key",
 		About: "The same code behind it, and nothing that names the order.",
 	}
@@ -68,8 +68,8 @@ func (t till) sayings() []saying {
 	out := []saying{
 		{stateOpen, "Ready to send."},
 		{stateSending, "Sent. Waiting for the answer."},
-		{stateAgain, "The shop answered, but not with a result. The order is still open."},
-		{stateRefused, "Refused. The order is closed, and nothing was paid."},
+		{stateAgain, "An answer, but no result. The order is still open."},
+		{stateRefused, "Refused. The order is closed."},
 	}
 	if t.Keyed {
 		return append(

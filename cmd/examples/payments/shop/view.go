@@ -3,6 +3,8 @@ package shop
 import (
 	"fmt"
 	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 // pageView is what page.html shows.
@@ -23,13 +25,20 @@ type pageView struct {
 
 // watchView is what changes by itself.
 type watchView struct {
-	// Accounts holds the money of each till by its name; it is empty when
-	// LedgerError says why.
-	Accounts    map[string]accountView
-	LedgerError string
+	// Accounts are those of the tills, in the tills' order.
+	Accounts []accountView
+	Armed    armed
 	// Requests are the recent ones, newest first.
-	Requests []Request
-	LogError string
+	Requests []requestView
+	// Troubles say what could not be read, and why.
+	Troubles []string
+}
+
+// trouble notes that what could not be read, if err says so.
+func (v *watchView) trouble(what string, err error) {
+	if err != nil {
+		v.Troubles = append(v.Troubles, "Cannot read "+what+": "+err.Error())
+	}
 }
 
 // tillView is one till with its order.
@@ -46,7 +55,9 @@ func (v tillView) Sayings() []saying { return v.sayings() }
 
 // accountView says in words what an account holds.
 type accountView struct {
-	Account
+	payments.Account
+	Door payments.Door
+	// Known is false if the ledger could not be read.
 	Known bool
 }
 

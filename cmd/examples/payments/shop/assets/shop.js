@@ -113,7 +113,7 @@ class Till {
     ticket.flying++;
     this.show();
     try {
-      const answer = await fetch(this.section.dataset.door, {
+      const answer = await fetch(this.section.dataset.path, {
         method: "POST",
         headers,
         body: form.dataset.payment,

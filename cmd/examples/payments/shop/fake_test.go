@@ -1,0 +1,155 @@
+package shop_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/shop"
+)
+
+// sent is a payment request as the fake front received it.
+type sent struct {
+	Door  payments.Door
+	Key   string
+	Order string
+	Body  string
+}
+
+// fakeFront answers what the page asks the front for. The keyed door charges
+// once for each key, the keyless one each time; the faults request-lost and
+// reply-lost hold for the number of requests they were armed for.
+type fakeFront struct {
+	mu    sync.Mutex
+	fault payments.Fault
+	times int
+	arms  int
+	sent  []sent
+	// known holds each order of each door, and paid each key.
+	known  map[string]bool
+	paid   map[string]bool
+	ledger payments.Ledger
+	log    []map[string]any
+	// arrived is called for each payment before anything else, if it is set.
+	arrived func(*http.Request)
+	// answer replaces the answer to a payment, if it is set.
+	answer http.HandlerFunc
+	// broken makes /demo/ answer 500.
+	broken bool
+}
+
+// newShop starts a fake front with the page at its root, as the real one has it.
+func newShop(t testing.TB, cfg shop.Config) (*fakeFront, string) {
+	t.Helper()
+	f := &fakeFront{known: map[string]bool{}, paid: map[string]bool{}, ledger: payments.Ledger{}}
+	mux := http.NewServeMux()
+	for _, door := range payments.Doors() {
+		mux.HandleFunc("POST "+door.Path(), f.pay)
+	}
+	mux.HandleFunc("GET /demo/ledger", f.show(func() any { return f.ledger }))
+	mux.HandleFunc("GET /demo/log", f.show(func() any { return f.log }))
+	mux.HandleFunc("GET /demo/faults", f.show(func() any {
+		return map[string]any{"armed": map[string]any{"fault": f.fault, "times": f.times}}
+	}))
+	mux.HandleFunc("POST /demo/faults", f.arm)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	cfg.Front = server.URL
+	page, err := shop.New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	mux.Handle("/", page)
+	return f, server.URL
+}
+
+func (f *fakeFront) show(what func() any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.broken {
+			http.Error(w, "broken", http.StatusInternalServerError)
+			return
+		}
+		payments.WriteJSON(w, http.StatusOK, what())
+	}
+}
+
+func (f *fakeFront) arm(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var in struct {
+		Fault payments.Fault `json:"fault"`
+		Times int            `json:"times"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || f.broken {
+		http.Error(w, "not armed", http.StatusInternalServerError)
+		return
+	}
+	f.fault, f.times = in.Fault, in.Times
+	f.arms++
+	payments.WriteJSON(w, http.StatusOK, in)
+}
+
+// pay takes a payment as the reference system would, without its processes.
+func (f *fakeFront) pay(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if f.arrived != nil {
+		f.arrived(r)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	door, _ := payments.DoorOf(r)
+	s := sent{
+		Door:  door,
+		Key:   r.Header.Get(payments.HeaderKey),
+		Order: r.Header.Get(payments.HeaderOrder),
+		Body:  string(body),
+	}
+	f.sent = append(f.sent, s)
+	fault := f.take()
+	account := f.ledger[door]
+	defer func() { f.ledger[door] = account }()
+	if order := string(door) + s.Order; !f.known[order] {
+		f.known[order] = true
+		account.Orders++
+	}
+	if fault == payments.RequestLost {
+		panic(http.ErrAbortHandler)
+	}
+	replayed := s.Key != "" && f.paid[s.Key]
+	if !replayed {
+		account.Charges++
+		account.Taken += 2500
+		f.paid[s.Key] = true
+	}
+	if fault == payments.ReplyLost {
+		panic(http.ErrAbortHandler)
+	}
+	if f.answer != nil {
+		f.answer(w, r)
+		return
+	}
+	outcome := "executed"
+	if replayed {
+		outcome = "replayed"
+	}
+	w.Header().Set("Semel-Outcome", outcome)
+	payments.WriteJSON(w, http.StatusCreated, map[string]string{"id": "p_1"})
+}
+
+func (f *fakeFront) take() payments.Fault {
+	if f.times == 0 {
+		return payments.NoFault
+	}
+	f.times--
+	return f.fault
+}

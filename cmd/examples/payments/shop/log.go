@@ -1,0 +1,84 @@
+package shop
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// requestView is a request of the log as the page shows it.
+type requestView struct{ request }
+
+// Answer is the status, or why there is none.
+func (v requestView) Answer() string {
+	switch {
+	case v.Status != 0:
+		return fmt.Sprint(v.Status)
+	case v.Ended:
+		return "no answer"
+	default:
+		return "on its way"
+	}
+}
+
+// Class is the first digit of the status, 0 if there was no answer, and empty
+// while there may be one.
+func (v requestView) Class() string {
+	switch {
+	case v.Status != 0:
+		return fmt.Sprint(v.Status / 100)
+	case v.Ended:
+		return "0"
+	default:
+		return ""
+	}
+}
+
+// Log is what the processes logged, a line for each.
+func (v requestView) Log() string {
+	lines := make([]string, len(v.Lines))
+	for i, line := range v.Lines {
+		lines[i] = plain(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// plain writes a line of JSON as its message and name=value pairs, in their
+// order, without what the page shows anyhow. Any other line stays as it is.
+func plain(line string) string {
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return line
+	}
+	var message string
+	var pairs []string
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return line
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return line
+		}
+		switch name {
+		case "time", "request":
+		case "msg":
+			message = bare(value)
+		default:
+			pairs = append(pairs, fmt.Sprintf("%v=%s", name, bare(value)))
+		}
+	}
+	return strings.Join(append([]string{message}, pairs...), " ")
+}
+
+// bare is a JSON value without the quotes that nothing in it needs.
+func bare(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil || strings.ContainsAny(text, "\"\n\r\t\\") {
+		return string(bytes.TrimSpace(value))
+	}
+	return text
+}

@@ -1,0 +1,444 @@
+package shop_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel/internal/assert"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/shop"
+)
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+
+	t.Run("every answer forbids what is not the page's own", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+		for _, path := range []string{"/", "/shop/live", "/shop/shop.js", "/shop/shop.css", "/shop/icon.svg", "/none"} {
+			v.open(path)
+			assert.Equal(t, v.header.Get("Content-Security-Policy"), want, "policy of %s", path)
+			assert.Equal(t, v.header.Get("X-Content-Type-Options"), "nosniff", "sniffing of %s", path)
+		}
+		v.open("/")
+		for _, inline := range []string{"<style", "style=", "onclick", "<script>", "http://", "https://"} {
+			assert.True(t, !strings.Contains(v.page, inline), "the page has %s in it", inline)
+		}
+	})
+
+	t.Run("its files are served with their types", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		for path, want := range map[string]string{
+			"/":              "text/html; charset=utf-8",
+			"/shop/shop.js":  "text/javascript; charset=utf-8",
+			"/shop/shop.css": "text/css; charset=utf-8",
+			"/shop/icon.svg": "image/svg+xml",
+		} {
+			v.open(path)
+			assert.Equal(t, v.status, http.StatusOK, "status of %s", path)
+			assert.Equal(t, v.header.Get("Content-Type"), want, "type of %s", path)
+		}
+	})
+
+	t.Run("a page that does not exist says so", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.open("/<b>none")
+		assert.Equal(t, v.status, http.StatusNotFound)
+		assert.Contains(t, v.page, "there is no page at /&lt;b&gt;none")
+	})
+
+	t.Run("the key is made when the page opens and is no other page's", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		a, b := visit(t, base).fields(), visit(t, base).fields()
+		for _, name := range []string{"keyed-order", "keyed-key", "keyed-next-order", "keyed-next-key", "keyless-order"} {
+			assert.True(t, a.Get(name) != "", "the field %s is empty", name)
+			assert.True(t, a.Get(name) != b.Get(name), "two pages have the same %s", name)
+		}
+		assert.Equal(t, a.Has("keyless-key"), false, "a key at the till without one")
+	})
+
+	t.Run("what the front cannot tell, the page says it cannot read", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.broken = true
+		v := visit(t, base)
+		assert.Equal(t, v.status, http.StatusOK)
+		assert.Contains(t, v.page, "The ledger cannot be read.")
+		assert.Contains(t, v.page, "Cannot read the log: GET /demo/log was answered with 500")
+	})
+
+	t.Run("hostile words stay words", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		const evil = `<script>alert(1)</script>"'><img src=x onerror=alert(1)>`
+		front.log = []map[string]any{{
+			"door": evil, "key": evil, "method": evil, "path": evil, "outcome": evil, "fault": evil,
+			"lines": []string{evil, `{"msg":"` + "<script>" + `","x":"<img src=x>"}`},
+		}}
+		front.answer = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Semel-Outcome", evil)
+			payments.WriteJSON(w, http.StatusBadRequest, map[string]string{"title": evil, "id": evil})
+		}
+		v := visit(t, base)
+		v.press("pay keyed", nil)
+		for _, raw := range []string{"<script>alert", "<img", "<script>"} {
+			assert.True(t, !strings.Contains(v.page, raw), "the page has %s in it", raw)
+		}
+		_, _, tries := v.says("keyed")
+		assert.Equal(t, tries, []string{"400 Bad Request · " + evil + " · payment " + evil + " · " + evil})
+	})
+}
+
+func TestPaying(t *testing.T) {
+	t.Parallel()
+
+	t.Run("the till with a key sends order, key and body", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		form := v.fields()
+		v.press("pay keyed", nil)
+		assert.Equal(t, front.sent, []sent{{
+			Door:  payments.Keyed,
+			Key:   `"` + form.Get("keyed-key") + `"`,
+			Order: form.Get("keyed-order"),
+			Body:  `{"amount":2500,"currency":"USD","recipientId":"r_123"}`,
+		}})
+		state, sentence, tries := v.says("keyed")
+		assert.Equal(t, state, "paid")
+		assert.Equal(t, sentence, "Paid. However often it is sent, it is the same payment.")
+		assert.Equal(t, tries, []string{"201 Created · executed · payment p_1"})
+		assert.Contains(t, v.page, "<strong>$25.00</strong> <span>taken for 1 order of $25.00</span>")
+	})
+
+	t.Run("the till without a key sends none", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		form := v.fields()
+		v.press("pay keyless", nil)
+		assert.Equal(t, front.sent, []sent{{
+			Door:  payments.Keyless,
+			Order: form.Get("keyless-order"),
+			Body:  `{"amount":2500,"currency":"USD","recipientId":"r_123"}`,
+		}})
+		state, sentence, _ := v.says("keyless")
+		assert.Equal(t, state, "paid")
+		assert.Equal(t, sentence, "Paid.")
+	})
+
+	t.Run("no answer is called no answer, and the same key asks again", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
+		state, sentence, tries := v.says("keyed")
+		assert.Equal(t, state, "unknown")
+		assert.Contains(t, sentence, "No answer. Was it charged? You cannot know.")
+		assert.Equal(t, tries, []string{"no answer"})
+		assert.Contains(t, v.page, `data-show="pay">Send again</button>`)
+
+		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
+		state, _, tries = v.says("keyed")
+		assert.Equal(t, state, "paid")
+		assert.Equal(t, tries, []string{"201 Created · replayed · payment p_1"})
+		assert.Equal(t, front.sent[1], front.sent[0], "the second send")
+		assert.Equal(t, front.ledger[payments.Keyed].Charges, 1)
+		assert.Contains(t, v.page, `data-verdict="right"`)
+	})
+
+	t.Run("without a key the second send is charged too, and the page shows it", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyless", url.Values{"fault": {"reply-lost"}})
+		v.press("pay keyless", nil)
+		state, sentence, _ := v.says("keyless")
+		assert.Equal(t, state, "paid-again")
+		assert.Contains(t, sentence, "Paid, at least once.")
+		assert.Equal(t, front.sent[1], front.sent[0], "the second send is for the same order")
+		assert.Contains(t, v.page, "<strong>$50.00</strong> <span>taken for 1 order of $25.00</span>")
+		assert.Contains(t, v.page, `<p class="verdict" data-verdict="over">1 charge too many.</p>`)
+	})
+
+	t.Run("a lost request is sent once by the page, whatever net/http would like", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", url.Values{"fault": {"request-lost"}})
+		assert.Equal(t, len(front.sent), 1, "requests that arrived")
+	})
+
+	t.Run("a reload sends the same order again and meets no fault again", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		v.reload()
+		assert.Equal(t, front.arms, 2, "faults switched on: one for each till")
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
+	})
+
+	t.Run("a double click sends both at once", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{AnswerWithin: time.Minute})
+		var both sync.WaitGroup
+		both.Add(2)
+		// Neither is answered before the other has arrived.
+		front.arrived = func(*http.Request) { both.Done(); both.Wait() }
+		v := visit(t, base)
+		v.press("twice keyed", nil)
+		assert.Equal(t, len(front.sent), 2, "requests")
+		assert.Equal(t, front.sent[1], front.sent[0], "the second request")
+		assert.Contains(t, v.page, "sent 2 times")
+	})
+
+	t.Run("an answer that settles nothing leaves the order open", func(t *testing.T) {
+		t.Parallel()
+		for status, want := range map[int]string{
+			http.StatusConflict: "again", http.StatusTooManyRequests: "again", http.StatusTooEarly: "again",
+			http.StatusRequestTimeout: "again", http.StatusBadGateway: "again", http.StatusServiceUnavailable: "again",
+			http.StatusPaymentRequired: "refused", http.StatusUnprocessableEntity: "refused",
+			http.StatusOK: "paid",
+		} {
+			front, base := newShop(t, shop.Config{})
+			front.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+			v := visit(t, base)
+			v.press("pay keyed", nil)
+			state, _, tries := v.says("keyed")
+			assert.Equal(t, state, want, "state after %d", status)
+			assert.Equal(t, len(tries), 1, "tries after %d", status)
+		}
+	})
+
+	t.Run("an answer that comes too late is no answer", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{AnswerWithin: 50 * time.Millisecond})
+		front.arrived = func(r *http.Request) { <-r.Context().Done() }
+		v := visit(t, base)
+		v.press("pay keyed", nil)
+		state, _, _ := v.says("keyed")
+		assert.Equal(t, state, "unknown")
+	})
+
+	t.Run("a reader who leaves takes nothing back", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		page, err := shop.New(shop.Config{Front: base})
+		assert.NoError(t, err)
+		form := visit(t, base).fields()
+		form.Set("do", "pay keyed")
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		req := httptest.NewRequestWithContext(left, http.MethodPost, base+"/shop/pay", strings.NewReader(form.Encode()))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		page.ServeHTTP(httptest.NewRecorder(), req)
+		assert.Equal(t, len(front.sent), 1, "requests")
+	})
+}
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a page opened again before the answer has the same order and key", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		before := v.fields()
+		v.press("pay both", url.Values{"fault": {"request-lost"}})
+		v.open("/")
+		after := v.fields()
+		for _, name := range []string{"keyed-order", "keyed-key", "keyless-order"} {
+			assert.Equal(t, after.Get(name), before.Get(name), "%s", name)
+		}
+	})
+
+	t.Run("a page opened after the answer has the next order", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		before := v.fields()
+		v.press("pay both", nil)
+		v.open("/")
+		after := v.fields()
+		assert.Equal(t, after.Get("keyed-order"), before.Get("keyed-next-order"))
+		assert.Equal(t, after.Get("keyed-key"), before.Get("keyed-next-key"))
+		assert.Equal(t, after.Get("keyless-order"), before.Get("keyless-next-order"))
+	})
+
+	t.Run("paying at both tills after a settled order is the next order, also when posted again", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay both", nil)
+		v.press("pay both", nil)
+		v.reload()
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Taken: 5000})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Taken: 7500})
+	})
+
+	t.Run("sending a settled order again at one till is the same order", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", nil)
+		v.press("pay keyed", nil)
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
+		_, _, tries := v.says("keyed")
+		assert.Equal(t, tries, []string{"201 Created · replayed · payment p_1"})
+	})
+
+	t.Run("a new order has another key, and the other till keeps what it knows", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		before := v.fields()
+		v.press("new keyed", nil)
+		after := v.fields()
+		assert.True(t, after.Get("keyed-order") != before.Get("keyed-order"), "the order is still %s", after.Get("keyed-order"))
+		assert.True(t, after.Get("keyed-key") != before.Get("keyed-key"), "the key is still %s", after.Get("keyed-key"))
+		assert.Equal(t, after.Get("keyless-order"), before.Get("keyless-order"))
+		state, _, _ := v.says("keyed")
+		assert.Equal(t, state, "open")
+		state, _, _ = v.says("keyless")
+		assert.Equal(t, state, "unknown")
+		assert.Equal(t, len(front.sent), 2, "requests")
+	})
+
+	t.Run("a cookie that the page did not make is not used", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		for _, value := range []string{"", "a.b.c", "o_aaaaaaaaaa.k_aaaaaaaaaaaaaaaaaaaaaaaaaa", "o_aaaaaaaaaa.<b>.o_bbbbbbbbbb"} {
+			req, err := http.NewRequest(http.MethodGet, base+"/", nil)
+			assert.NoError(t, err)
+			req.Header.Set("Cookie", "shop_orders="+value)
+			v.client.Jar = nil
+			v.do(req)
+			assert.Equal(t, v.status, http.StatusOK)
+			assert.True(t, v.fields().Get("keyed-order") != "o_aaaaaaaaaa", "the order of the cookie %q was used", value)
+		}
+	})
+}
+
+func TestRefusing(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a form that the page did not make is refused by field, and nothing is sent", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		good := v.fields()
+		for _, bad := range []struct{ field, value, want string }{
+			{"do", "", `do is &#34;&#34;, want pay, twice or new, and a till`},
+			{"do", "steal keyed", `do is &#34;steal keyed&#34;`},
+			{"do", "pay naive", `want the till keyed, keyless or both after pay`},
+			{"fault", "<b>", `fault is &#34;&lt;b&gt;&#34;, which this shop does not know`},
+			{"times", "0", `times is &#34;0&#34;, want a number from 1 to 3`},
+			{"times", "4", `times is &#34;4&#34;`},
+			{"times", "many", `times is &#34;many&#34;`},
+			{"keyed-order", "o_1", `keyed-order is &#34;o_1&#34;, want the order number that this page made`},
+			{"keyed-key", "", `keyed-key is &#34;&#34;, want the key that this page made`},
+			{"keyed-key", "k_aaaaaaaaaaaaaaaaaaaaaaaaa\"", `want the key that this page made`},
+			{"keyed-next-key", "x", `keyed-next-key is &#34;x&#34;`},
+			{"keyless-order", "", `keyless-order is &#34;&#34;`},
+			{"keyless-next-order", "", `keyless-next-order is &#34;&#34;`},
+			{"keyed-sent", "-1", `keyed-sent is &#34;-1&#34;, want how often the order was sent`},
+			{"keyless-sent", "x", `keyless-sent is &#34;x&#34;`},
+			{"keyed-state", "paid-again", `keyed-state is &#34;paid-again&#34;, want a state of an order`},
+			{"keyless-state", "", `keyless-state is &#34;&#34;`},
+		} {
+			form := url.Values{"do": {"pay both"}}
+			for name, values := range good {
+				form[name] = values
+			}
+			form.Set(bad.field, bad.value)
+			v.post(form)
+			assert.Equal(t, v.status, http.StatusBadRequest, "%s=%q", bad.field, bad.value)
+			assert.Contains(t, v.page, "Nothing was sent: ")
+			assert.Contains(t, v.page, bad.want)
+		}
+		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("a form that is too long is refused", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", url.Values{"more": {strings.Repeat("a", 20_000)}})
+		assert.Equal(t, v.status, http.StatusRequestEntityTooLarge)
+		assert.Contains(t, v.page, "the form is over 16384 bytes")
+		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("a form from another site is refused", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"} {
+			form := v.fields()
+			form.Set("do", "pay keyed")
+			req, err := http.NewRequest(http.MethodPost, base+"/shop/pay", strings.NewReader(form.Encode()))
+			assert.NoError(t, err)
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			req.Header.Set(name, value)
+			resp, err := v.client.Do(req)
+			assert.NoError(t, err)
+			page, err := io.ReadAll(resp.Body)
+			assert.NoError(t, err)
+			assert.NoError(t, resp.Body.Close())
+			assert.Equal(t, resp.StatusCode, http.StatusForbidden, "status for %s", name)
+			assert.Contains(t, string(page), "the order came from another site")
+		}
+		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("a fault that cannot be switched on stops the payment", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		front.broken = true
+		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
+		assert.Equal(t, v.status, http.StatusBadGateway)
+		assert.Contains(t, v.page, "Nothing was sent: the fault reply-lost could not be switched on: POST /demo/faults was answered with 500.")
+		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("a shop without a front is not made", func(t *testing.T) {
+		t.Parallel()
+		for _, bad := range []struct {
+			cfg  shop.Config
+			want string
+		}{
+			{shop.Config{}, `Config.Front is ""`},
+			{shop.Config{Front: "localhost:80"}, `Config.Front is "localhost:80"`},
+			{shop.Config{Front: "ftp://x"}, `Config.Front is "ftp://x"`},
+			{shop.Config{Front: "http://\x00"}, "Config.Front: "},
+			{shop.Config{Front: "http://x", AnswerWithin: -1}, "Config.AnswerWithin is -1ns, want zero or more"},
+		} {
+			_, err := shop.New(bad.cfg)
+			assert.True(t, err != nil, "New took %+v", bad.cfg)
+			if err != nil {
+				assert.Contains(t, err.Error(), bad.want)
+			}
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package shop
+
+import (
+	"math"
+	"testing"
+
+	"github.com/semel-dev/semel/internal/assert"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+func TestMoneyIsWrittenInDollars(t *testing.T) {
+	t.Parallel()
+	for minor, want := range map[int64]string{
+		0: "$0.00", 5: "$0.05", 2500: "$25.00", 100_000: "$1,000.00", 123_456_789_01: "$123,456,789.01", -2500: "-$25.00",
+		math.MinInt64: "-$92,233,720,368,547,758.08",
+	} {
+		assert.Equal(t, money(minor), want)
+	}
+}
+
+func TestAccountIsJudgedByItsCharges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		account              payments.Account
+		what, verdict, words string
+	}{
+		{payments.Account{}, "taken for 0 orders", "none", "No order so far."},
+		{payments.Account{Orders: 1}, "taken for 1 order of $25.00", "under", "1 order not charged so far."},
+		{payments.Account{Orders: 2, Charges: 2, Taken: 5000}, "taken for 2 orders of $25.00 each", "right", "Each order charged once."},
+		{payments.Account{Orders: 1, Charges: 3, Taken: 7500}, "taken for 1 order of $25.00", "over", "2 charges too many."},
+		{payments.Account{Orders: 2, Charges: 2, Taken: 5001}, "taken for 2 orders", "right", "Each order charged once."},
+	} {
+		v := accountView{Account: c.account}
+		assert.Equal(t, v.For(), c.what)
+		assert.Equal(t, v.Verdict(), c.verdict)
+		assert.Equal(t, v.Judgement(), c.words)
+	}
+}
+
+func TestLogLinesAreWrittenPlainly(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`{"time":"t","level":"INFO","msg":"paid","request":"4","attempt":2,"id":"a b"}`: "paid level=INFO attempt=2 id=a b",
+		`{"msg":"m","quoted":"a\"b","group":{"x":[1,2]},"big":12345678901234567890}`:    `m quoted="a\"b" group={"x":[1,2]} big=12345678901234567890`,
+		`not json`:     "not json",
+		`{"msg":"cut`:  `{"msg":"cut`,
+		`[1]`:          "[1]",
+		`{"msg":"m",}`: `{"msg":"m",}`,
+	} {
+		assert.Equal(t, plain(line), want)
+	}
+}
+
+func TestOrdersThatMetTheirFaultAreForgottenOldestFirst(t *testing.T) {
+	t.Parallel()
+	m := newMet(2)
+	var got []bool
+	for _, order := range []string{"a", "a", "b", "c", "b", "a"} {
+		got = append(got, m.first(order))
+	}
+	assert.Equal(t, got, []bool{true, false, true, true, false, true})
+}
