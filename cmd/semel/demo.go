@@ -99,8 +99,8 @@ func (f *demoFlags) check(addrGiven bool) error {
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return usagef("--addr is %q; the port must be a number from 0 to 65535", f.addr)
 	}
-	if host == "" {
-		return usagef("--addr is %q; name the host: 127.0.0.1, or 0.0.0.0 to let everybody in", f.addr)
+	if host == "" { // everybody is let in by 0.0.0.0 only
+		f.addr = net.JoinHostPort("127.0.0.1", port)
 	}
 	if info, err := os.Stat(f.data); f.data != "" && err == nil && !info.IsDir() {
 		return usagef("--data is %q, which is not a directory", f.data)
@@ -150,15 +150,30 @@ func (f *demoFlags) serve(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx) }()
-	if d.Ready(ctx) == nil {
+	running, stop := background(ctx, d)
+	if d.Ready(running) == nil {
 		f.announce(s.out, d)
 		if !f.noBrowser {
 			openBrowser(ctx, d.URL())
 		}
+		<-running.Done()
 	}
-	return <-ended
+	return stop()
+}
+
+// background runs d beside the caller. Its context ends when d does; stop ends
+// d, if ctx has not, and returns why it ended.
+func background(ctx context.Context, d *demo.Demo) (running context.Context, stop func() error) {
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- d.Run(running)
+	}()
+	return running, func() error {
+		cancel()
+		return <-ended
+	}
 }
 
 // announce says where the demo is.
@@ -211,20 +226,12 @@ func (f *demoFlags) play(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	ended := make(chan error, 1)
-	go func() {
-		err := d.Run(ctx)
-		stop(err)
-		ended <- err
-	}()
+	running, stop := background(ctx, d)
 	if !f.asJSON {
 		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n", d.URL(), f.seed)
 	}
-	err = f.playAll(ctx, s.out, scripts.New(d.URL(), f.seed), list)
-	stop(nil)
-	return errors.Join(err, <-ended)
+	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed), list)
+	return errors.Join(err, stop())
 }
 
 func (f *demoFlags) playAll(ctx context.Context, w io.Writer, r *scripts.Runner, list []scripts.Script) error {

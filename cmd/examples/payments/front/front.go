@@ -71,8 +71,8 @@ func New(ctx context.Context, cfg Config) (*Front, error) {
 		return nil, fmt.Errorf("front: open the order book: %w", err)
 	}
 	f := &Front{cfg: cfg, book: b}
-	f.service = newBackend("payment service", cfg.Service)
-	f.bank = newBackend("bank", cfg.Bank)
+	f.service = newBackend("payment service", cfg.Service, cfg.Logger)
+	f.bank = newBackend("bank", cfg.Bank, cfg.Logger)
 	return f, nil
 }
 

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -27,7 +28,7 @@ type entryKey struct{}
 // backend is the way to one process.
 type backend struct{ proxy *httputil.ReverseProxy }
 
-func newBackend(name string, dial DialFunc) backend {
+func newBackend(name string, dial DialFunc, logger *slog.Logger) backend {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, startWithin)
@@ -47,6 +48,7 @@ func newBackend(name string, dial DialFunc) backend {
 		Rewrite:        forward,
 		Transport:      transport,
 		ModifyResponse: received,
+		ErrorLog:       slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if !errors.As(err, new(dialError)) {
 				hangUp()

@@ -29,7 +29,9 @@ type order struct {
 // Try is one request of a client and what it saw.
 type Try struct {
 	// At is when it was sent, in seconds since the order's first request.
-	At     float64 `json:"at"`
+	At float64 `json:"at"`
+	// Took is how long the client waited for the answer, in seconds.
+	Took   float64 `json:"took"`
 	Client int     `json:"client"`
 	// Status is zero when there was no answer.
 	Status   int    `json:"status"`
@@ -73,7 +75,7 @@ func (r *Runner) send(ctx context.Context, o order) Try {
 // unanswered is what the client knows without an answer: nothing.
 func (r *Runner) unanswered(err error, o order) Try {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return Try{Saw: fmt.Sprintf("no answer in %v; nobody waits longer", o.patience)}
+		return Try{Saw: fmt.Sprintf("no answer in %v, the client gives up", o.patience)}
 	}
 	return Try{Saw: "no answer: the connection was closed", wait: r.pause()}
 }
@@ -123,7 +125,7 @@ func (r *Runner) place(ctx context.Context, o order, client int, start time.Time
 	for {
 		at := time.Since(start)
 		t := r.send(ctx, o)
-		t.At, t.Client = at.Seconds(), client
+		t.At, t.Took, t.Client = at.Seconds(), (time.Since(start) - at).Seconds(), client
 		tries = append(tries, t)
 		if t.wait < 0 {
 			return tries

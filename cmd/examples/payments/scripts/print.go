@@ -23,13 +23,22 @@ var doorTitles = map[payments.Door]string{
 }
 
 func (p Part) print(w io.Writer) {
-	fmt.Fprintf(w, "  %s (POST %s), %s:\n", doorTitles[p.Door], p.Door.Path(), money(p.Price))
+	fmt.Fprintf(w, "  %s (POST %s), an order of %s:\n", doorTitles[p.Door], p.Door.Path(), money(p.Price))
+	sent := map[int]bool{}
 	for _, t := range p.Tries {
-		fmt.Fprintf(w, "  %6.2f s  client %d: %s\n", t.At, t.Client, t.Saw)
+		what := "sends the order"
+		if sent[t.Client] {
+			what = "sends it again"
+		}
+		sent[t.Client] = true
+		fmt.Fprintf(w, "  %6.2f s  client %d %s; at %.2f s: %s\n", t.At, t.Client, what, t.At+t.Took, t.Saw)
 	}
-	fmt.Fprintf(w, "    ledger  %s, %s: the bank took %s in %s. %s\n",
+	fmt.Fprintf(w, "    ledger  %s, %s; the bank took %s in %s. %s\n",
 		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),
 		money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
+	if p.Asked > 1 {
+		fmt.Fprintf(w, "            The bank was asked %d times under %s, and took the money once.\n", p.Asked, short(p.Payment))
+	}
 }
 
 // verdict says what the figures mean for the customer.

@@ -35,6 +35,7 @@ type Script struct {
 	times    int           // how many payments meet the fault
 	clicks   int           // how many clients send the same order at once
 	patience time.Duration // how long a client waits for an answer
+	asks     int64         // how often the bank is asked for the order with a key
 	doubles  bool          // without a key the customer pays twice
 	naive    bool          // the naive door is played too, and charges twice
 }
@@ -64,6 +65,7 @@ func List() []Script {
 		{
 			Name:    string(payments.KilledAfterCharge),
 			fault:   payments.KilledAfterCharge,
+			asks:    2,
 			doubles: true,
 			Lesson:  "The money was taken and nobody wrote it down. The repeat charges under the same operation id, so the bank finds the first charge.",
 		},
@@ -77,6 +79,7 @@ func List() []Script {
 		{
 			Name:   string(payments.BankError),
 			fault:  payments.BankError,
+			asks:   2,
 			Lesson: "The 502 is not kept. The repeat asks the bank again under the same id, so it would be safe even if the bank had taken the money.",
 		},
 		{
@@ -102,6 +105,7 @@ func (s *Script) complete() {
 	}
 	s.times = max(s.times, 1)
 	s.clicks = max(s.clicks, 1)
+	s.asks = max(s.asks, 1)
 	if s.patience == 0 {
 		s.patience = patience
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -23,61 +24,60 @@ const (
 type bank struct {
 	url    string
 	client *http.Client
+	log    *slog.Logger
 }
 
 // newBank returns a way to the bank at address. Each charge travels on a
 // connection of its own: on one used before, net/http sends it again by itself
 // (R20), and then this service would not know how often it asked.
-func newBank(address string) bank {
+func newBank(address string, log *slog.Logger) bank {
 	return bank{
 		url:    "http://" + address + "/charges",
 		client: &http.Client{Timeout: bankWithin, Transport: &http.Transport{DisableKeepAlives: true}},
+		log:    log,
 	}
 }
 
-// charge asks for the money once, under key. It returns the charge's id, or
+// charge asks for the money once, under the attempt's charge id as the key. It returns the charge's id, or
 // the problem to answer with.
-func (b bank) charge(ctx context.Context, key string, p attempt) (string, *payments.Problem) {
+func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(payments.Marshal(p.order)))
 	if err != nil {
-		return "", bankFailed(err)
+		return "", b.failed(ctx, p, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(payments.HeaderKey, key)
+	req.Header.Set(payments.HeaderKey, p.chargeID)
 	req.Header.Set(payments.InternalDoor, string(p.door))
 	req.Header.Set(payments.InternalRequest, p.request)
 	req.Header.Set(payments.InternalFault, string(p.fault))
 	resp, err := b.client.Do(req)
 	if err != nil {
-		return "", bankFailed(err)
+		return "", b.failed(ctx, p, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBankReply))
 	if err != nil {
-		return "", bankFailed(err)
+		return "", b.failed(ctx, p, err)
 	}
-	return readCharge(resp.StatusCode, body)
-}
-
-func readCharge(status int, body []byte) (string, *payments.Problem) {
-	switch status {
+	switch resp.StatusCode {
 	case http.StatusCreated:
 		var charge struct {
 			ID string `json:"id"`
 		}
 		if err := json.Unmarshal(body, &charge); err != nil {
-			return "", bankFailed(err)
+			return "", b.failed(ctx, p, err)
 		}
 		return charge.ID, nil
 	case http.StatusPaymentRequired:
 		return "", payments.NewProblem(http.StatusPaymentRequired, "charge-declined", "the bank declined the charge; no money was taken")
 	}
-	return "", bankFailed(fmt.Errorf("it answered %d", status))
+	return "", b.failed(ctx, p, fmt.Errorf("it answered %d", resp.StatusCode))
 }
 
-// bankFailed is the answer when the bank did not say yes or no. Nobody knows
-// then what it did, so the reply is not kept and the same key asks again.
-func bankFailed(err error) *payments.Problem {
+// failed is the answer when the bank did not say yes or no. Nobody knows then
+// what it did, so the reply is not kept and the same key asks again.
+func (b bank) failed(ctx context.Context, p attempt, err error) *payments.Problem {
+	b.log.WarnContext(ctx, "the bank gave no usable answer", "door", p.door, "charge_key", p.chargeID, "error", err)
 	return payments.NewProblem(http.StatusBadGateway, "bank-error",
-		"the bank gave no usable answer; send the same request with the same key again: "+err.Error())
+		"the bank gave no usable answer; send the same request again, with the same key")
 }

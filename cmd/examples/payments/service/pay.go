@@ -63,9 +63,9 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 	if a.fault == payments.KilledBeforeCharge {
 		die()
 	}
-	chargeID, problem := s.bank.charge(ctx, a.chargeID, a)
+	chargeID, problem := s.bank.charge(ctx, a)
 	if problem != nil {
-		s.log.WarnContext(ctx, "not paid", "door", a.door, "code", problem.Code)
+		s.log.InfoContext(ctx, "not paid", "door", a.door, "code", problem.Code)
 		return problemReply(problem)
 	}
 	if a.fault == payments.KilledAfterCharge {

@@ -108,7 +108,7 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank), log: cfg.Logger}
+	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger), log: cfg.Logger}
 	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,11 @@ func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
 
 // routes puts Semel before the one door that is to have it.
 func (s *Service) routes(guard *semel.Guard, cfg Config) (http.Handler, error) {
-	mw, err := semelhttp.New(guard, scope, semelhttp.Config{Logger: cfg.Logger, LogKeys: cfg.LogKeys})
+	mw, err := semelhttp.New(guard, scope, semelhttp.Config{
+		PublishedScope: "customer",
+		Logger:         cfg.Logger,
+		LogKeys:        cfg.LogKeys,
+	})
 	if err != nil {
 		return nil, err
 	}
