@@ -1,9 +1,6 @@
 package storetest
 
 import (
-	"fmt"
-	"sync"
-
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 )
@@ -184,36 +181,29 @@ func jointAgainstTakeovers(s *subject) {
 	const takers = 16
 	committed := 0
 	inRounds(s, lapsed, func(key string, first semel.Record) {
-		var (
-			taken sync.WaitGroup
-			start = make(chan struct{})
-			outs  [takers]semel.BeginOutcome
-			errs  [takers]error
-		)
-		for i := range takers {
-			taken.Go(func() {
-				<-start
-				var res semel.BeginResult
-				res, errs[i] = s.store.Begin(s.Context(), resuming(key))
-				outs[i] = res.Outcome
-			})
-		}
-		close(start)
-		held := s.commit(s.join(first), toDone)
-		taken.Wait()
-		claims := 0
-		for i, out := range outs {
-			assert.NoError(s, errs[i], "Begin")
-			if out == semel.BeginClaimed {
-				claims++
+		joint := s.joint(first)
+		won := atOnce(s, 1+takers, func(i int) (bool, error) {
+			if i > 0 {
+				res, err := s.store.Begin(s.Context(), resuming(key))
+				return res.Outcome == semel.BeginClaimed, err
+			}
+			if err := s.h.Business.Write(joint.Context(s.Context())); err != nil {
+				return false, err
+			}
+			held, err := joint.Commit(s.Context(), toDone)
+			return held.Status == semel.HeldYes, err
+		})
+		winners := 0
+		for _, w := range won {
+			if w {
+				winners++
 			}
 		}
-		if held.Status == semel.HeldYes {
-			committed++
+		if winners != 1 {
+			s.Fatalf("got %d winners, the commit held: %v; want one", winners, won[0])
 		}
-		got := fmt.Sprintf("commit held %v, %d claims", held.Status == semel.HeldYes, claims)
-		if got != "commit held true, 0 claims" && got != "commit held false, 1 claims" {
-			s.Fatalf("got %s, want one or the other", got)
+		if won[0] {
+			committed++
 		}
 		s.wantRows(committed)
 	})

@@ -237,7 +237,7 @@ func frozenSuperseded(s *subject) {
 	first := w.claim(s, resuming("key"))
 	var before semel.Record
 	held := w.whileFrozen(s, request{Op: opFinish, Claim: first.Claim(), Finish: toReleased}, func() {
-		s.advanceHere(lease + slack)
+		s.advanceHere(lapse)
 		s.end(s.claim(resuming("key")), toDone)
 		before = s.get("key")
 	}).Held
@@ -251,7 +251,7 @@ func frozenHeld(s *subject) {
 	w := s.start()
 	first := w.claim(s, params("key"))
 	held := w.whileFrozen(s, request{Op: opFinish, Claim: first.Claim(), Finish: toDone}, func() {
-		s.advanceHere(lease + slack)
+		s.advanceHere(lapse)
 		s.want(params("key"), semel.BeginUnknown)
 	}).Held
 	wantHeld(s, held, semel.HeldYes, semel.StateDone)
@@ -287,7 +287,7 @@ func joinedFrozen(s *subject) {
 	w := s.start()
 	first := w.claim(s, resuming("key"))
 	w.whileFrozen(s, request{Op: opWrite, Claim: first.Claim()}, func() {
-		s.advanceHere(lease + slack)
+		s.advanceHere(lapse)
 		wantHeld(s, s.commit(s.join(s.claim(resuming("key"))), toDone), semel.HeldYes, semel.StateDone)
 	})
 	held := w.ask(s, request{Op: opCommit, Claim: first.Claim(), Finish: toDone}).Held

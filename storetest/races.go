@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/semel-dev/semel"
@@ -33,15 +34,15 @@ var raceChapters = []chapter{
 // rounds is how often a race is run, each time on a key of its own.
 const rounds = 8
 
-// atOnce calls f(0) … f(n-1) at the same time and returns their results. A
-// fault of any ends the test.
+// atOnce calls f(0) … f(n-1) at the same time, in no order, and returns their
+// results. A fault of any ends the test.
 func atOnce[T any](s *subject, n int, f func(i int) (T, error)) []T {
 	s.Helper()
 	results := make([]T, n)
 	errs := make([]error, n)
 	start := make(chan struct{})
 	var all sync.WaitGroup
-	for i := range n {
+	for _, i := range rand.Perm(n) {
 		all.Go(func() {
 			<-start
 			results[i], errs[i] = f(i)

@@ -61,8 +61,8 @@ func resumeOfLapsed(s *subject) {
 	assert.Equal(s, rec.Claim(), semel.Claim{Scope: scope, Key: "key", Token: p.Token, Attempt: 2}, "claim")
 	assert.Equal(s, rec.OperationID, first.OperationID, "operation id")
 	assert.Equal(s, rec.Trace, "first", "trace")
-	near(s, rec.Now.Sub(rec.FirstStarted), lease, "age since the first start")
-	near(s, rec.Now.Sub(rec.Created), lease, "age since created")
+	near(s, rec.Now.Sub(rec.FirstStarted), lapse, "age since the first start")
+	near(s, rec.Now.Sub(rec.Created), lapse, "age since created")
 	near(s, rec.AttemptAge(), 0, "age of the attempt")
 	near(s, rec.LeaseLeft(), lease, "lease left")
 }

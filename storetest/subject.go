@@ -15,6 +15,7 @@ import (
 const (
 	slack        = 10 * time.Minute
 	lease        = 2 * time.Hour
+	lapse        = lease + slack // after which a lease has run out
 	resumeWithin = 7 * 24 * time.Hour
 	retention    = 30 * 24 * time.Hour
 )
@@ -149,7 +150,7 @@ func (s *subject) advanceHere(d time.Duration) {
 // lapse lets every lease run out.
 func (s *subject) lapse() {
 	s.Helper()
-	s.advance(lease + slack)
+	s.advance(lapse)
 }
 
 // unchanged checks that the record is still what before says.

@@ -1,0 +1,645 @@
+package storetest_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/semel-dev/semel"
+)
+
+// broken is a store with one fault, and the rules that catch it.
+type broken struct {
+	name string
+	wrap func(*reference) semel.Store
+	// caughtBy are rules, "chapter/rule", that must fail. Others may.
+	caughtBy []string
+}
+
+// faulty is a reference with some calls replaced.
+type faulty struct {
+	*reference
+
+	begin   func(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error)
+	extend  func(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error)
+	finish  func(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error)
+	sweep   func(ctx context.Context, limit int) (int, error)
+	join    func(c semel.Claim) semel.Joint
+	audits  func(ctx context.Context, scope, key string) ([]semel.AuditEntry, error)
+	renamed func(scope, key string) (string, string)
+}
+
+func (f *faulty) Unwrap() semel.Store { return f.reference }
+
+func (f *faulty) at(scope, key string) (string, string) {
+	if f.renamed == nil {
+		return scope, key
+	}
+	return f.renamed(scope, key)
+}
+
+func (f *faulty) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
+	p.Scope, p.Key = f.at(p.Scope, p.Key)
+	if f.begin != nil {
+		return f.begin(ctx, p)
+	}
+	return f.reference.Begin(ctx, p)
+}
+
+func (f *faulty) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+	c.Scope, c.Key = f.at(c.Scope, c.Key)
+	if f.extend != nil {
+		return f.extend(ctx, c, p)
+	}
+	return f.reference.Extend(ctx, c, p)
+}
+
+func (f *faulty) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	c.Scope, c.Key = f.at(c.Scope, c.Key)
+	if f.finish != nil {
+		return f.finish(ctx, c, p)
+	}
+	return f.reference.Finish(ctx, c, p)
+}
+
+func (f *faulty) Get(ctx context.Context, scope, key string) (semel.Record, error) {
+	scope, key = f.at(scope, key)
+	return f.reference.Get(ctx, scope, key)
+}
+
+func (f *faulty) Sweep(ctx context.Context, limit int) (int, error) {
+	if f.sweep != nil {
+		return f.sweep(ctx, limit)
+	}
+	return f.reference.Sweep(ctx, limit)
+}
+
+func (f *faulty) Join(c semel.Claim) semel.Joint {
+	if f.join != nil {
+		return f.join(c)
+	}
+	return f.reference.Join(c)
+}
+
+func (f *faulty) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
+	if f.audits != nil {
+		return f.audits(ctx, scope, key)
+	}
+	return f.reference.Audits(ctx, scope, key)
+}
+
+// pause lets everybody else go first, in a bubble.
+func pause() { time.Sleep(time.Millisecond) }
+
+// beforeBegin is the fault of a store that does something to the record, or
+// the params, that it ought not to before it begins.
+func beforeBegin(change func(r *semel.Record, p *semel.BeginParams)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, begin: func(_ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+				change(r, &p)
+				res, changed = begin(t, r, p)
+				return changed
+			})
+			return res, err
+		}}
+	}
+}
+
+// beforeFinish is the same of Finish.
+func beforeFinish(change func(r *semel.Record, c *semel.Claim, p *semel.FinishParams)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, finish: func(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
+			err = s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
+				change(r, &c, &p)
+				held, changed = finish(t, r, c, p)
+				return changed
+			})
+			return held, err
+		}}
+	}
+}
+
+// afterFinish is the fault of a store that saves something else than it should.
+func afterFinish(change func(r *semel.Record)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, finish: func(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
+			err = s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
+				if held, changed = finish(t, r, c, p); changed {
+					change(r)
+				}
+				return changed
+			})
+			return held, err
+		}}
+	}
+}
+
+// beforeExtend is the fault of a store that renews what it ought not to.
+func beforeExtend(change func(r *semel.Record, p *semel.ExtendParams)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, extend: func(_ context.Context, c semel.Claim, p semel.ExtendParams) (held semel.Held, err error) {
+			err = s.update(c.Scope, c.Key, func(_ *tables, r *semel.Record) (changed bool) {
+				change(r, &p)
+				held, changed = r.Extend(c, p)
+				return changed
+			})
+			return held, err
+		}}
+	}
+}
+
+// renaming is the fault of a store that takes two names for one.
+func renaming(renamed func(scope, key string) (string, string)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store { return &faulty{reference: s, renamed: renamed} }
+}
+
+// readThenWrite is the fault of a store whose Begin does not hold on to what it
+// has read, if so says of the record that it read.
+func readThenWrite(if_ func(r *semel.Record) bool) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, begin: func(ctx context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+			read, err := s.Get(ctx, p.Scope, p.Key)
+			if err != nil || !if_(&read) {
+				return s.Begin(ctx, p)
+			}
+			pause()
+			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+				read.Now = r.Now
+				*r = read
+				res, changed = begin(t, r, p)
+				return changed
+			})
+			return res, err
+		}}
+	}
+}
+
+// sweeping is the fault of a store whose Sweep removes what remove says.
+func sweeping(remove func(r *semel.Record) bool) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, sweep: func(_ context.Context, limit int) (n int, err error) {
+			err = s.medium.borrow(func(t *tables) bool {
+				for place, r := range t.Records {
+					r.Now = s.now()
+					if n < limit && remove(&r) {
+						delete(t.Records, place)
+						n++
+					}
+				}
+				return n > 0
+			})
+			return n, err
+		}}
+	}
+}
+
+// replaceBegin is the fault of a store whose Begin is f.
+func replaceBegin(f func(s *reference, ctx context.Context, p semel.BeginParams) (semel.BeginResult, error)) func(*reference) semel.Store {
+	return func(s *reference) semel.Store {
+		return &faulty{reference: s, begin: func(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
+			return f(s, ctx, p)
+		}}
+	}
+}
+
+// writeOnReplay is the fault of a store that saves something when it replays.
+func writeOnReplay(change func(r *semel.Record)) func(*reference) semel.Store {
+	return replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+		err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+			if res, changed = begin(t, r, p); res.Outcome == semel.BeginReplay {
+				change(r)
+				return true
+			}
+			return changed
+		})
+		return res, err
+	})
+}
+
+// sweepWithoutRetest looks for what is expired first and deletes it then.
+func sweepWithoutRetest(s *reference) semel.Store {
+	return &faulty{reference: s, sweep: func(_ context.Context, limit int) (int, error) {
+		var found []at
+		err := s.medium.borrow(func(t *tables) bool {
+			for place, r := range t.Records {
+				if r.Now = s.now(); r.Expired() && len(found) < limit {
+					found = append(found, place)
+				}
+			}
+			return false
+		})
+		pause()
+		return len(found), func() error {
+			if err != nil {
+				return err
+			}
+			return s.medium.borrow(func(t *tables) bool {
+				for _, place := range found {
+					delete(t.Records, place)
+				}
+				return true
+			})
+		}()
+	}}
+}
+
+// unfencedJoint commits its rows whatever became of the claim.
+type unfencedJoint struct{ *joint }
+
+func (j unfencedJoint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	rows := j.rows
+	held, err := j.joint.Commit(ctx, p)
+	if err == nil && held.Status != semel.HeldYes {
+		err = j.store.medium.borrow(func(t *tables) bool { t.Rows += rows; return true })
+	}
+	return held, err
+}
+
+// apartJoint finishes first and commits its rows, if nothing comes in between,
+// after that.
+type apartJoint struct{ *joint }
+
+func (j apartJoint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	j.rows = 0
+	return j.joint.Commit(ctx, p)
+}
+
+var farAway = time.Unix(math.MaxInt32, 0)
+
+var brokenStores = []broken{
+	{
+		"claim without unique",
+		readThenWrite(func(r *semel.Record) bool { return r.State == semel.StateAbsent }),
+		[]string{
+			"crash point 3: many first Begins of one key/of sixty-four at once one claims, and the others find it busy",
+			"crash point 3: many first Begins of one key/of sixty-four that try until they are shown a reply one runs the work",
+		},
+	},
+	{
+		"takeover without comparing",
+		readThenWrite(func(r *semel.Record) bool { return r.State == semel.StateRunning && r.LeaseLeft() <= 0 }),
+		[]string{
+			"crash point 4: many takeovers of one lapsed claim/of sixty-four at once one is the next attempt",
+			"crash point 4: many takeovers of one lapsed claim/either the owner's Finish is held or one takeover claims, never both",
+			"crash point 4: takeovers against a joined commit/either the commit is held and its rows are there, or one takeover claims and they are not",
+		},
+	},
+	{
+		"finish without fencing",
+		beforeFinish(func(r *semel.Record, c *semel.Claim, _ *semel.FinishParams) { c.Token, c.Attempt = r.Token, r.Attempt }),
+		[]string{
+			"Finish/a superseded claim can end nothing, whatever the later one has come to (promise 4)",
+			"crash point 7: the owner is frozen, a rival finishes, the owner wakes/all its calls are refused and change nothing",
+		},
+	},
+	{
+		"finish fenced by the attempt alone",
+		beforeFinish(func(r *semel.Record, c *semel.Claim, _ *semel.FinishParams) {
+			if c.Attempt == r.Attempt {
+				c.Token = r.Token
+			}
+		}),
+		[]string{"Finish/a claim of an earlier life of the key can end nothing"},
+	},
+	{
+		"release that forgets digests",
+		afterFinish(func(r *semel.Record) {
+			if r.State == semel.StateReleased && r.Generation == 0 {
+				*r = semel.Record{Now: r.Now}
+			}
+		}),
+		[]string{
+			"crash point 13: mismatch/another request is refused, and changes nothing, on a record that is released",
+			"Finish/a claim ends released, keeping its digests and token (R15)",
+		},
+	},
+	{
+		"sweep that does not re-test",
+		sweepWithoutRetest,
+		[]string{"crash point 12: Sweep/a record that is claimed anew while a sweep runs is not removed by it"},
+	},
+	{
+		"sweep without limit",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, sweep: func(ctx context.Context, _ int) (int, error) { return s.Sweep(ctx, math.MaxInt) }}
+		},
+		[]string{"crash point 12: Sweep/at most limit records go at a time, and in the end all"},
+	},
+	{
+		"unknown records swept",
+		sweeping(func(r *semel.Record) bool {
+			return r.Expired() || r.State == semel.StateUnknown && r.Now.Sub(r.Finished) > 24*time.Hour
+		}),
+		[]string{"crash point 12: Sweep/running, lapsed, unknown and reply-started records stay, whatever their age (R25)"},
+	},
+	{
+		"tombstone lost",
+		sweeping(func(r *semel.Record) bool { return r.Expired() }),
+		[]string{"a settlement/a raised generation outlives retention and sweep, and so does its operation id (M8)"},
+	},
+	{
+		"token that claims twice",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if r.Token == p.Token {
+				r.Token = semel.Token{}
+			}
+		}),
+		[]string{
+			"own token/the token of a running claim gets that claim again, its lease renewed (R15)",
+			"own token/the token of a released claim is told so and claims nothing (R15)",
+			"crash point 1: Begin, and its answer is lost/the same Begin sent many times at once is one claim, which all of them hold",
+			"crash point 2: a Begin that executes late/it makes no claim that nobody stands behind, once its retry has claimed and released",
+		},
+	},
+	{
+		"replay that prolongs retention",
+		writeOnReplay(func(r *semel.Record) { r.Expires = r.Now.Add(30 * 24 * time.Hour) }),
+		[]string{
+			"a replay/a replay changes nothing, however many come",
+			"a replay/a replay, and every other answer but a claim, writes nothing",
+		},
+	},
+	{
+		"replay that writes what was there",
+		writeOnReplay(func(*semel.Record) {}),
+		[]string{"a replay/a replay, and every other answer but a claim, writes nothing"},
+	},
+	{
+		"time taken before queueing",
+		replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+			now := s.now()
+			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+				r.Now = now
+				res, changed = begin(t, r, p)
+				return changed
+			})
+			return res, err
+		}),
+		[]string{"the store's clock/a claim that waited has its whole lease: time is taken when it writes, not when it queues"},
+	},
+	{
+		"keys compared case-blind",
+		renaming(func(scope, key string) (string, string) { return strings.ToLower(scope), strings.ToLower(key) }),
+		[]string{
+			"scope and key compare as bytes (R11)/keys that differ in case are two",
+			"scope and key compare as bytes (R11)/scopes that differ in case are two",
+		},
+	},
+	{
+		"keys padded with spaces",
+		renaming(func(scope, key string) (string, string) {
+			return strings.TrimRight(scope, " "), strings.TrimRight(key, " ")
+		}),
+		[]string{
+			"scope and key compare as bytes (R11)/keys that differ in a trailing space are two",
+			"scope and key compare as bytes (R11)/scopes that differ in a trailing space are two",
+		},
+	},
+	{
+		"keys that end at a NUL byte",
+		renaming(func(scope, key string) (string, string) {
+			key, _, _ = strings.Cut(key, "\x00")
+			return scope, key
+		}),
+		[]string{
+			"scope and key compare as bytes (R11)/a NUL byte ends nothing",
+			"scope and key compare as bytes (R11)/a trailing NUL byte counts",
+		},
+	},
+	{
+		"scope and key joined by a slash",
+		renaming(func(scope, key string) (string, string) { return "", scope + "/" + key }),
+		[]string{"scope and key compare as bytes (R11)/a scope and a key are not joined by a slash"},
+	},
+	{
+		"lapsed counted as superseded",
+		beforeFinish(func(r *semel.Record, c *semel.Claim, _ *semel.FinishParams) {
+			if r.State == semel.StateRunning && r.LeaseLeft() <= 0 {
+				c.Attempt = -1
+			}
+		}),
+		[]string{
+			"Finish/a claim whose lease has lapsed ends like any other (R16)",
+			"crash point 8: the owner is frozen, nobody takes over, the owner wakes/its Finish is accepted, though a rival has seen Unknown (R16)",
+		},
+	},
+	{
+		"open ignored",
+		beforeFinish(func(r *semel.Record, _ *semel.Claim, _ *semel.FinishParams) { r.Open = false }),
+		[]string{"open/released on an open record is stored as unknown, and again as that (M2)"},
+	},
+	{
+		"ResumeWithin counted from the last start",
+		beforeBegin(func(r *semel.Record, _ *semel.BeginParams) { r.FirstStarted = r.Claimed }),
+		[]string{"Resume/ResumeWithin is counted from the first start, not from the last (R8)"},
+	},
+	{
+		"Hold that writes",
+		replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+				res, changed = begin(t, r, p)
+				if res.Outcome == semel.BeginUnknown && r.State == semel.StateRunning {
+					r.State, changed = semel.StateUnknown, true
+				}
+				return changed
+			})
+			return res, err
+		}),
+		[]string{"Hold/a lapsed claim answers Unknown, and nothing is written (R16)"},
+	},
+	{
+		"busy before mismatch",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if r.State == semel.StateRunning && r.LeaseLeft() > 0 {
+				p.Fingerprint = r.Fingerprint
+			}
+		}),
+		[]string{"crash point 13: mismatch/another request is refused, and changes nothing, on a record that is running"},
+	},
+	{
+		"credential ignored",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if r.State != semel.StateAbsent && !r.Expired() {
+				p.Credential = r.Credential
+			}
+		}),
+		[]string{"crash point 13: mismatch/another credential is refused, and changes nothing, on a record that is done"},
+	},
+	{
+		"policies not compared",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) { p.Fingerprint.Policy = r.Fingerprint.Policy }),
+		[]string{"crash point 13: mismatch/equal meanings under different policies are different requests, on a record that is done"},
+	},
+	{
+		"expired only when swept",
+		beforeBegin(func(r *semel.Record, _ *semel.BeginParams) {
+			if r.Expired() {
+				r.Expires = farAway
+			}
+		}),
+		[]string{
+			"retention/once it has ended, swept or not, a new life begins of a record that is done",
+			"retention/once it has ended, swept or not, a new life begins of a record that is released",
+		},
+	},
+	{
+		"done that is not final",
+		beforeFinish(func(r *semel.Record, _ *semel.Claim, p *semel.FinishParams) {
+			if r.State == semel.StateDone && p.To == semel.StateUnknown {
+				r.State = semel.StateRunning
+			}
+		}),
+		[]string{"Finish/done is final and does not become unknown (M5)"},
+	},
+	{
+		"unknown that is final",
+		beforeFinish(func(r *semel.Record, c *semel.Claim, _ *semel.FinishParams) {
+			if r.State == semel.StateUnknown {
+				c.Attempt = -1
+			}
+		}),
+		[]string{"Finish/unknown may still become done by its own attempt (M5)"},
+	},
+	{
+		"Finish that is refused when it is sent again",
+		beforeFinish(func(r *semel.Record, c *semel.Claim, _ *semel.FinishParams) {
+			if r.State == semel.StateDone {
+				c.Attempt = -1
+			}
+		}),
+		[]string{
+			"crash point 9: Finish, and its answer is lost/the same Finish again is held, and the first one's reply and times stay",
+			"crash point 9: Finish, and its answer is lost/the same Finish sent many times at once is held every time",
+		},
+	},
+	{
+		"empty body taken for none kept",
+		afterFinish(func(r *semel.Record) { r.ReplyKept = len(r.Reply.Body) > 0 }),
+		[]string{"the kept reply/an empty body is kept as one, which is not a reply lost"},
+	},
+	{
+		"one value for each field",
+		afterFinish(func(r *semel.Record) {
+			for name, values := range r.Reply.Header {
+				r.Reply.Header[name] = values[:1]
+			}
+		}),
+		[]string{"the kept reply/a field keeps its values in their order"},
+	},
+	{
+		"body kept as text",
+		afterFinish(func(r *semel.Record) { r.Reply.Body = []byte(strings.ToValidUTF8(string(r.Reply.Body), "\uFFFD")) }),
+		[]string{
+			"the kept reply/a body may hold any bytes",
+			"the kept reply/a body that is not UTF-8 is kept",
+		},
+	},
+	{
+		"reply shared with its giver",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, finish: func(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
+				err = s.update(c.Scope, c.Key, func(_ *tables, r *semel.Record) (changed bool) {
+					held, changed = r.Finish(c, p)
+					return changed
+				})
+				return held, err
+			}}
+		},
+		[]string{"a replay/what the caller does to its reply after Finish does not reach the store"},
+	},
+	{
+		"Extend that brings unknown back to running",
+		beforeExtend(func(r *semel.Record, _ *semel.ExtendParams) {
+			if r.State == semel.StateUnknown {
+				r.State = semel.StateRunning
+			}
+		}),
+		[]string{"Extend/on an unknown record it renews nothing, but saves the mark (M5)"},
+	},
+	{
+		"mark of a started reply forgotten",
+		beforeExtend(func(_ *semel.Record, p *semel.ExtendParams) { p.ReplyStarted = false }),
+		[]string{"Resume/a record whose reply had started is not run again, lapsed or unknown"},
+	},
+	{
+		"settling by attempt alone",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if p.Force != nil {
+				p.Force = &semel.Force{Attempt: p.Force.Attempt, Token: r.Token, QuietFor: p.Force.QuietFor, Audit: p.Force.Audit}
+			}
+		}),
+		[]string{"a forced Begin/it is refused when the same attempt of another life has come (M7)"},
+	},
+	{
+		"settling at once",
+		beforeBegin(func(_ *semel.Record, p *semel.BeginParams) {
+			if p.Force != nil {
+				f := *p.Force
+				f.QuietFor = 0
+				p.Force = &f
+			}
+		}),
+		[]string{"a forced Begin/it is refused until the latest claim is QuietFor old on the store's clock (M6)"},
+	},
+	{
+		"settling over a live lease",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if p.Force != nil && r.State == semel.StateRunning && r.Token != p.Token {
+				r.LeaseEnd = r.Now
+			}
+		}),
+		[]string{
+			"a forced Begin/it is refused, and changes nothing, on a record that is running",
+			"audit/a refused forced Begin leaves no entry",
+		},
+	},
+	{
+		"audit on every repeat",
+		replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
+			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
+				again := r.Token == p.Token
+				res, changed = begin(t, r, p)
+				if again && p.Force != nil {
+					audit(t, r, p.Force.Audit)
+				}
+				return changed
+			})
+			return res, err
+		}),
+		[]string{"audit/what is sent twice leaves one entry"},
+	},
+	{
+		"audit of the end alone",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, audits: func(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
+				all, err := s.Audits(ctx, scope, key)
+				return slices.DeleteFunc(all, func(e semel.AuditEntry) bool { return e.To == semel.StateRunning }), err
+			}}
+		},
+		[]string{"audit/a settlement leaves its forced Begin and its end, in order"},
+	},
+	{
+		"joined rows that outlive a refused commit",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, join: func(c semel.Claim) semel.Joint {
+				return unfencedJoint{&joint{store: s, claim: c}}
+			}}
+		},
+		[]string{
+			"crash point 7: a joined owner wakes after a takeover/its commit is refused, and its business rows are gone (promise 4)",
+			"joined mode/a claim that has ended otherwise is refused as final, and its rows are gone",
+		},
+	},
+	{
+		"joined reply without its rows",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, join: func(c semel.Claim) semel.Joint {
+				return apartJoint{&joint{store: s, claim: c}}
+			}}
+		},
+		[]string{"joined mode/reply and business rows are there together"},
+	},
+}
