@@ -191,7 +191,7 @@ func (a *attempt) conclude(end ending) (Result, error) {
 	switch {
 	case end.panicked != nil:
 		a.logPanic(end)
-		panic(end.panicked)
+		panic(end.panicked) //nolint:forbidigo // it is the work's own.
 	case end.goexit:
 		return res, fmt.Errorf("semel: the work ended its goroutine without returning")
 	}

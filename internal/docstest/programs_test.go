@@ -1,0 +1,145 @@
+package docstest
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+// A block of Go in a document is either a whole program, which has to build, or
+// a quotation, which has to stand in a file of this repository word for word.
+func TestGoInDocumentsIsAProgramOrAQuotation(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	for _, path := range files(t, ".go") {
+		source.WriteString(trimmed(read(t, path)))
+	}
+	quotable := source.String()
+	for _, d := range documents(t) {
+		for _, b := range d.blocks("go") {
+			if strings.HasPrefix(b.text, "package ") {
+				build(t, d.path, b.text)
+			} else if !strings.Contains(quotable, trimmed(b.text)) {
+				t.Errorf("%s: this is no quotation of any file here:\n%s", d.path, b.text)
+			}
+		}
+	}
+}
+
+// trimmed is text without the spaces around its lines, and without comments at
+// the top level, which a quotation leaves out.
+func trimmed(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "//") {
+			b.WriteString(strings.TrimSpace(line))
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// build compiles a program and returns where it is.
+func build(t *testing.T, document, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	assert.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, file)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: a program does not build: %v\n%s", document, err, out)
+	}
+	return program
+}
+
+// readmeAddress is where the program of the README listens.
+const readmeAddress = "localhost:8080"
+
+func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	blocks := document{text: read(t, "README.md")}.blocks("go")
+	if len(blocks) == 0 || !strings.Contains(blocks[0].text, readmeAddress) {
+		t.Fatalf("got no program in README.md that listens on %s, want one", readmeAddress)
+	}
+	address := freeAddress(t)
+	program := exec.Command(build(t, "README.md", strings.ReplaceAll(blocks[0].text, readmeAddress, address)))
+	program.Dir = t.TempDir()
+	assert.NoError(t, program.Start())
+	t.Cleanup(func() {
+		program.Process.Kill()
+		program.Wait()
+	})
+	waitFor(t, address)
+
+	first := post(t, address, "k1", `{"item":"book"}`)
+	repeat := post(t, address, "k1", `{ "item": "book" }`)
+	other := post(t, address, "k2", `{"item":"book"}`)
+	reused := post(t, address, "k1", `{"item":"two books"}`)
+
+	assert.Equal(t, first.status, http.StatusCreated, "the first request")
+	assert.Equal(t, repeat.status, http.StatusCreated, "the repeat")
+	assert.Equal(t, repeat.body, first.body, "the repeat")
+	assert.Equal(t, repeat.header.Get("Idempotent-Replayed"), "true", "the repeat")
+	assert.True(t, other.body != first.body, "another key gets another order, got %q for both", other.body)
+	assert.Equal(t, reused.status, http.StatusUnprocessableEntity, "another request under the same key")
+	assert.Equal(t, post(t, address, "", `{}`).status, http.StatusBadRequest, "a request without a key")
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "localhost:0")
+	assert.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// waitFor returns once something listens.
+func waitFor(t *testing.T, address string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("nothing listens on %s: %v", address, err)
+		}
+	}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func post(t *testing.T, address, key, body string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/orders", strings.NewReader(body))
+	assert.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	assert.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	assert.NoError(t, err)
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
+}
