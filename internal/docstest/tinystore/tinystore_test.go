@@ -11,6 +11,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{
 		New: func(*testing.T) semel.Store { return tinystore.New() },
 		// The store reads time.Now, so each test runs in a bubble with its own
