@@ -2,7 +2,12 @@ package payments
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+
+	"github.com/semel-dev/semel"
 )
 
 // ProblemBase is where the types of this system's problems are described.
@@ -26,6 +31,7 @@ var titles = map[string]string{
 	"order-invalid":            "The order cannot be understood",
 	"content-type-unsupported": "The body must be JSON",
 	"body-too-large":           "The body is too large",
+	"body-incomplete":          "The body did not arrive whole",
 	"key-missing":              "The Idempotency-Key is missing",
 	"not-found":                "There is no such thing here",
 	"charge-declined":          "The bank declined the charge",
@@ -51,6 +57,22 @@ func (p *Problem) Write(w http.ResponseWriter) {
 
 // Body returns p as JSON.
 func (p *Problem) Body() []byte { return Marshal(p) }
+
+// MaxBody is the longest body that any process here reads, in bytes; it is
+// Semel's own limit.
+const MaxBody = semel.DefaultMaxRequestBody
+
+// ReadBody reads the whole body of r.
+func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return nil, NewProblem(http.StatusRequestEntityTooLarge, "body-too-large", fmt.Sprintf("the body is over %d bytes", MaxBody))
+	}
+	if err != nil {
+		return nil, NewProblem(http.StatusBadRequest, "body-incomplete", "the body did not arrive whole; nothing ran")
+	}
+	return body, nil
+}
 
 // NotFound answers every path that leads nowhere.
 func NotFound(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -23,9 +22,6 @@ import (
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
-
-// maxBody is the longest charge that is read, in bytes.
-const maxBody = 64 << 10
 
 // askTimeout bounds one charge from when the bank has read it.
 const askTimeout = 10 * time.Second
@@ -109,12 +105,11 @@ func (b *Bank) Handler() http.Handler {
 
 // post takes the money. A caller that hangs up does not stop it.
 func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		refuseBody(w, err)
-		return
+	body, problem := payments.ReadBody(w, r)
+	var order payments.Order
+	if problem == nil {
+		order, problem = payments.ParseOrder(r.Header.Get("Content-Type"), body)
 	}
-	order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body)
 	if problem != nil {
 		problem.Write(w)
 		return
@@ -140,16 +135,6 @@ func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
 	}
 	log.InfoContext(ctx, "charge", "answer", string(answer), "asked", charge.Asked, "amount", order.Amount)
 	answer.write(w, charge)
-}
-
-func refuseBody(w http.ResponseWriter, err error) {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		payments.NewProblem(http.StatusRequestEntityTooLarge, "body-too-large",
-			fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)).Write(w)
-		return
-	}
-	payments.NewProblem(http.StatusBadRequest, "payment-invalid", "the body did not arrive whole").Write(w)
 }
 
 // pause waits on the clock, for the fault "slow".
@@ -318,9 +303,9 @@ func (b *Bank) failed(w http.ResponseWriter, r *http.Request, err error) {
 // setDedupe switches the bank's deduplication: {"dedupe":false} is a bank that
 // charges again for a key it knows.
 func (b *Bank) setDedupe(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err != nil {
-		refuseBody(w, err)
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		problem.Write(w)
 		return
 	}
 	var in struct {

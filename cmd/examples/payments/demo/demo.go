@@ -21,6 +21,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver "sqlite" of all three files
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/sqlstore"
 
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
@@ -118,6 +119,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 	d.server = &http.Server{
 		Handler:           f.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       semel.DefaultBodyReadTimeout,
 		ErrorLog:          slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	// A browser sends a request again by itself when a connection that it

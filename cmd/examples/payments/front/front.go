@@ -11,6 +11,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,16 +20,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
-
-	"github.com/semel-dev/semel"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
-
-// maxOrder is how much of a payment request is looked at to tell whether it is
-// an order, in bytes; it is as much as the service accepts.
-const maxOrder = semel.DefaultMaxRequestBody
 
 // DialFunc connects to a process, waiting while it is being started.
 type DialFunc func(ctx context.Context) (net.Conn, error)
@@ -95,54 +89,60 @@ func (f *Front) Handler() http.Handler {
 // toService passes a request on, with the fault that it meets, if it is a
 // payment.
 func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
-	payments.StripInternal(r.Header)
 	e := f.cfg.Log.begin(r)
 	defer f.cfg.Log.end(e)
-	if door, ok := payments.DoorOf(r); ok {
-		e.Door = door
-		if !f.admit(w, r, door, e) {
-			return
-		}
+	body, problem := whole(w, r)
+	if problem == nil {
+		problem = f.admit(r, body, e)
+	}
+	if problem != nil {
+		e.Status = problem.Status
+		problem.Write(w)
+		return
 	}
 	f.service.pass(w, r, e)
 }
 
 // toBank passes a request on to the bank.
 func (f *Front) toBank(w http.ResponseWriter, r *http.Request) {
-	payments.StripInternal(r.Header)
 	e := f.cfg.Log.begin(r)
 	defer f.cfg.Log.end(e)
+	if _, problem := whole(w, r); problem != nil {
+		e.Status = problem.Status
+		problem.Write(w)
+		return
+	}
 	f.bank.pass(w, r, e)
 }
 
+// whole reads the body, so that nothing is passed on of a request that does
+// not arrive whole or is too large, and takes out what only the front may say.
+func whole(w http.ResponseWriter, r *http.Request) ([]byte, *payments.Problem) {
+	payments.StripInternal(r.Header)
+	body, problem := payments.ReadBody(w, r)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, problem
+}
+
 // admit notes the order of a payment request and takes the fault that it
-// meets. It reports false when it has answered itself.
-func (f *Front) admit(w http.ResponseWriter, r *http.Request, door payments.Door, e *Entry) bool {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxOrder+1))
-	if err != nil {
-		payments.NewProblem(http.StatusBadRequest, "payment-invalid", "the body did not arrive whole").Write(w)
-		e.Status = http.StatusBadRequest
-		return false
+// meets.
+func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem {
+	door, ok := payments.DoorOf(r)
+	if !ok {
+		return nil
 	}
-	r.Body = readCloser{io.MultiReader(strings.NewReader(string(body)), r.Body), r.Body}
+	e.Door = door
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
 		if err := f.book.note(r.Context(), door, r, order); err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
-			payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written").Write(w)
-			e.Status = http.StatusInternalServerError
-			return false
+			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
 		}
 	}
 	e.Fault = f.faults.take()
 	if e.Fault == payments.RequestLost {
 		hangUp()
 	}
-	return true
-}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
+	return nil
 }
 
 // hangUp closes the client's connection without an answer.

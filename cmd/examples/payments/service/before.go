@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/semel-dev/semel"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
@@ -21,8 +19,8 @@ func understood(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		body, err := io.ReadAll(io.LimitReader(r.Body, semel.DefaultMaxRequestBody+1))
-		if err == nil && len(body) <= semel.DefaultMaxRequestBody {
+		body, err := io.ReadAll(io.LimitReader(r.Body, payments.MaxBody+1))
+		if err == nil && len(body) <= payments.MaxBody {
 			if _, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem != nil {
 				problem.Write(w)
 				return

@@ -13,7 +13,7 @@ import (
 // mistake: two requests that look at once both find nothing, and a service
 // killed between the work and the save has forgotten that it worked.
 func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
-	a, problem := newAttempt(r, payments.Naive)
+	a, problem := newAttempt(w, r, payments.Naive)
 	if problem != nil {
 		problem.Write(w)
 		return

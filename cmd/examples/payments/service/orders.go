@@ -5,8 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 
@@ -14,9 +12,6 @@ import (
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
-
-// maxOrderBody is the longest order that is stored, in bytes.
-const maxOrderBody = 64 << 10
 
 // orderID is what a client may call its order.
 var orderID = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,64}$`)
@@ -50,27 +45,21 @@ func writeOrder(w http.ResponseWriter, status int, body []byte) {
 }
 
 func readOrder(w http.ResponseWriter, r *http.Request, id string) ([]byte, *payments.Problem) {
-	refuse := func(status int, code, field, detail string) ([]byte, *payments.Problem) {
-		p := payments.NewProblem(status, code, detail)
-		p.Field = field
-		return nil, p
-	}
 	if !orderID.MatchString(id) {
-		return refuse(http.StatusBadRequest, "order-invalid", "id", "the order's id must be 1 to 64 letters, digits or any of . _ ~ -")
+		p := payments.NewProblem(http.StatusBadRequest, "order-invalid", "the order's id must be 1 to 64 letters, digits or any of . _ ~ -")
+		p.Field = "id"
+		return nil, p
 	}
 	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
 		return nil, p
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxOrderBody))
-	if errors.As(err, new(*http.MaxBytesError)) {
-		return refuse(http.StatusRequestEntityTooLarge, "body-too-large", "", fmt.Sprintf("the body is over %d bytes", maxOrderBody))
-	}
-	if err != nil {
-		return refuse(http.StatusBadRequest, "order-invalid", "", "the body did not arrive whole")
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		return nil, problem
 	}
 	order := jsontext.Value(body)
 	if !order.IsValid() || order.Kind() != '{' {
-		return refuse(http.StatusBadRequest, "order-invalid", "", "the body must be one JSON object, with each name once")
+		return nil, payments.NewProblem(http.StatusBadRequest, "order-invalid", "the body must be one JSON object, with each name once")
 	}
 	return body, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io"
 	"net/http"
 	"os"
 
@@ -90,10 +89,10 @@ func die() {
 }
 
 // newAttempt reads the order of r.
-func newAttempt(r *http.Request, door payments.Door) (attempt, *payments.Problem) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, semel.DefaultMaxRequestBody))
-	if err != nil {
-		return attempt{}, payments.NewProblem(http.StatusBadRequest, "payment-invalid", "the body did not arrive whole")
+func newAttempt(w http.ResponseWriter, r *http.Request, door payments.Door) (attempt, *payments.Problem) {
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		return attempt{}, problem
 	}
 	order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body)
 	return attempt{
@@ -108,7 +107,7 @@ func newAttempt(r *http.Request, door payments.Door) (attempt, *payments.Problem
 // payKeyed runs under Semel: at most one attempt of an operation at a time,
 // and never again once its reply is saved.
 func (s *Service) payKeyed(w http.ResponseWriter, r *http.Request) {
-	a, problem := newAttempt(r, payments.Keyed)
+	a, problem := newAttempt(w, r, payments.Keyed)
 	if problem != nil {
 		problem.Write(w)
 		return
@@ -131,7 +130,7 @@ func (s *Service) payKeyed(w http.ResponseWriter, r *http.Request) {
 
 // payKeyless has nothing before it.
 func (s *Service) payKeyless(w http.ResponseWriter, r *http.Request) {
-	a, problem := newAttempt(r, payments.Keyless)
+	a, problem := newAttempt(w, r, payments.Keyless)
 	if problem != nil {
 		problem.Write(w)
 		return
