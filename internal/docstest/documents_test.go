@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -138,18 +139,30 @@ func TestTheReadmeIsShortAndStartsWithACommand(t *testing.T) {
 
 var (
 	namedTest    = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Z][A-Za-z0-9_]*)")
+	namedChapter = regexp.MustCompile("`storetest/([^`]+)`")
 	declaredTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)[A-Z][A-Za-z0-9_]*)\(`)
 )
 
 func TestTestsNamedAsProofExist(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool)
+	var source strings.Builder
 	for _, path := range files(t, ".go") {
-		for _, m := range declaredTest.FindAllStringSubmatch(read(t, path), -1) {
+		text := read(t, path)
+		if strings.HasPrefix(path, "storetest/") {
+			source.WriteString(text)
+		}
+		for _, m := range declaredTest.FindAllStringSubmatch(text, -1) {
 			declared[m[1]] = true
 		}
 	}
+	chapters := source.String()
 	for _, d := range documents(t) {
+		for _, m := range namedChapter.FindAllStringSubmatch(d.prose(), -1) {
+			if !strings.Contains(chapters, "{name: "+strconv.Quote(m[1])+", rules: ") {
+				t.Errorf("%s: names the chapter %q of storetest, which does not exist", d.path, m[1])
+			}
+		}
 		for _, m := range namedTest.FindAllStringSubmatch(d.prose(), -1) {
 			if !declared[m[1]] {
 				t.Errorf("%s: names %s, which does not exist", d.path, m[1])
