@@ -42,7 +42,7 @@ func TestMediaTypes(t *testing.T) {
 		"", "application/json", "application/merge-patch+json", "text/json", "text/plain", "application/octet-stream", "json")
 	pairs("what cannot be read counts as it is written", other, "x",
 		"text/plain; a", "text/plain; a=", "text/plain; a=b c", "text/plain; a=\"b", "text/plain; a=1; a=2", "text/plain; A=1; A=2",
-		"text/", "/plain", "text/pla in", "text/plain, text/html", "TEXT", "text")
+		"text/", "TEXT/", "/plain", "/PLAIN", "text/pla in", "text/plain, text/html", "TEXT", "text")
 	pairs("a value with a backslash counts as it is written", other, "x",
 		`text/plain; a="b"`, `text/plain; a="\b"`, `text/plain; a="\"b\""`, `text/plain; a="\\b"`)
 	pairs("a semicolon inside quotes is part of the value", other, "x",
@@ -152,14 +152,16 @@ func TestKindsDoNotMeet(t *testing.T) {
 	t.Parallel()
 	multipart := "--b\r\nA: 1\r\n\r\nx\r\n--b--\r\n"
 	requests := map[string]fingerprint.Request{
-		"empty":                       post("application/json", ""),
-		"JSON":                        json(`{"a":1}`),
-		"the same bytes as text":      post("text/plain", `{"a":1}`),
-		"the same bytes without type": post("", `{"a":1}`),
-		"the same bytes in utf-16":    post("application/json; charset=utf-16", `{"a":1}`),
-		"multipart":                   post("multipart/mixed; boundary=b", multipart),
-		"multipart as bytes":          post("multipart/mixed", multipart),
-		"multipart with a bad end":    post("multipart/mixed; boundary=b", multipart+"x"),
+		"empty":                         post("application/json", ""),
+		"JSON":                          json(`{"a":1}`),
+		"the same bytes as text":        post("text/plain", `{"a":1}`),
+		"the same bytes without type":   post("", `{"a":1}`),
+		"the same bytes in utf-16":      post("application/json; charset=utf-16", `{"a":1}`),
+		"multipart":                     post("multipart/mixed; boundary=b", multipart),
+		"multipart as bytes":            post("multipart/mixed", multipart),
+		"what a multipart is hashed as": post("multipart/mixed", "\x01"+strings.Repeat("\x00", 15)+"\x01x"),
+		"a multipart without headers":   post("multipart/mixed; boundary=b", "--b\r\n\r\nx\r\n--b--"),
+		"multipart with a bad end":      post("multipart/mixed; boundary=b", multipart+"x"),
 	}
 	p := policy(t, fingerprint.Config{})
 	seen := map[string]string{}

@@ -37,15 +37,15 @@ func parseTyped(s string, params []param) (kind string, _ []param, ok bool) {
 	return kind, params, true
 }
 
-// parseParam reads one parameter. Quotes are taken off its value unless there
-// is a backslash in it: readers differ over those. Charsets have no case.
+// parseParam reads one parameter. Quotes are taken off its value, but escapes
+// are left in it: readers differ over those. Charsets have no case.
 func parseParam(text string) (param, bool) {
 	name, value, _ := strings.Cut(text, "=")
 	p := param{name: strings.ToLower(name), value: value}
 	if !isToken(name) || !isToken(value) && quotedEnd(value) != len(value) {
 		return param{}, false
 	}
-	if value[0] == '"' && !strings.Contains(value, `\`) {
+	if value[0] == '"' {
 		p.value = value[1 : len(value)-1]
 	}
 	if p.name == "charset" {

@@ -22,7 +22,7 @@ func (d *digester) readMultipart(body []byte, c *content) {
 		return
 	}
 	boundary := c.params[i].value
-	if len(boundary) == 0 || len(boundary) > maxBoundary || strings.ContainsAny(boundary, "\\\"\r\n") {
+	if len(boundary) == 0 || len(boundary) > maxBoundary || strings.ContainsAny(boundary, "\\\r\n") {
 		return
 	}
 	if !d.parts(body, "--"+boundary) {

@@ -102,7 +102,23 @@ func TestMultipart(t *testing.T) {
 	})
 	t.Run("headers of one name keep their order", func(t *testing.T) {
 		t.Parallel()
-		other(t, form("b1", "--BOUNDARY\nX: 1\nX: 2\n\n--BOUNDARY--"), form("b2", "--BOUNDARY\nX: 2\nX: 1\n\n--BOUNDARY--"))
+		const up, down = "--BOUNDARY\nX: 1\nX: 2\n\n\n--BOUNDARY--", "--BOUNDARY\nX: 2\nX: 1\n\n\n--BOUNDARY--"
+		same(t, form("b1", up), form("b2", up))
+		other(t, form("b1", up), form("b2", down))
+	})
+	t.Run("any header counts, by name and trimmed value", func(t *testing.T) {
+		t.Parallel()
+		same(t, form("b1", "--BOUNDARY\nX: 1\n\n\n--BOUNDARY--"), form("b2", "--BOUNDARY\nx:\t1  \n\n\n--BOUNDARY--"))
+		other(t, form("b1", "--BOUNDARY\nX: 1\n\n\n--BOUNDARY--"), form("b2", "--BOUNDARY\nY: 1\n\n\n--BOUNDARY--"))
+		other(t, form("b1", "--BOUNDARY\nX: a\n\n\n--BOUNDARY--"), form("b2", "--BOUNDARY\nX: A\n\n\n--BOUNDARY--"))
+	})
+	t.Run("a part cannot be forged inside another", func(t *testing.T) {
+		t.Parallel()
+		two := form("b1", "--BOUNDARY\n\nx\n--BOUNDARY\n\ny\n--BOUNDARY--")
+		zeros := strings.Repeat("\x00", 7)
+		for _, seam := range []string{"", "\x01", "\x01\x00" + zeros, "\x01\x00" + zeros + zeros + "\x01"} {
+			other(t, two, form("b2", "--BOUNDARY\n\nx"+seam+"y\n--BOUNDARY--"))
+		}
 	})
 	t.Run("a content that looks like headers is content", func(t *testing.T) {
 		t.Parallel()
@@ -140,18 +156,19 @@ func TestMultipartThatIsBytes(t *testing.T) {
 			other(t, a, b)
 		})
 	}
-	for claim, contentType := range map[string]string{
-		"no boundary":          "multipart/form-data",
-		"an empty boundary":    `multipart/form-data; boundary=""`,
-		"a boundary over 70":   "multipart/form-data; boundary=" + strings.Repeat("b", 71),
-		"an escaped boundary":  `multipart/form-data; boundary="b\1"`,
-		"two boundaries":       "multipart/form-data; boundary=b1; boundary=b2",
-		"an unreadable header": "multipart/form-data boundary=b1",
+	long := strings.Repeat("b", 71)
+	for claim, c := range map[string]struct{ contentType, boundary string }{
+		"no boundary":          {"multipart/form-data", "b1"},
+		"an empty boundary":    {`multipart/form-data; boundary=""`, ""},
+		"a boundary over 70":   {"multipart/form-data; boundary=" + long, long},
+		"an escaped boundary":  {`multipart/form-data; boundary="b\1"`, `b\1`},
+		"two boundaries":       {"multipart/form-data; boundary=b1; boundary=b2", "b1"},
+		"an unreadable header": {"multipart/form-data boundary=b1", "b1"},
 	} {
 		t.Run(claim, func(t *testing.T) {
 			t.Parallel()
-			body := string(form("b1", "--BOUNDARY\nA: 1\n\nx\n--BOUNDARY--\n").Body)
-			other(t, post(contentType, body), post(contentType, strings.Replace(body, "A:", "a:", 1)))
+			body := string(form(c.boundary, "--BOUNDARY\nA: 1\n\nx\n--BOUNDARY--\n").Body)
+			other(t, post(c.contentType, body), post(c.contentType, strings.Replace(body, "A:", "a:", 1)))
 		})
 	}
 }

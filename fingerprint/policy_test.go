@@ -178,4 +178,9 @@ var goldens = []struct {
 		"2d4f409dfbffcc34abff8e9777cc789dd2dc377a5a45710bd283c0252d4be1ce",
 		"6428971ba37f5ef19532e91da426f9d6a5bdbdc99ddeabcf01eef0bb27940161",
 	},
+	{
+		"multipart that is bytes", form("b", "--BOUNDARY\nA: 1\n\nx\n--BOUNDARY--bye"),
+		"8fb763ffed7be03d5961792cb837c64572fe8f3795fe646156b4f40bda79b7cf",
+		"09f00dca535903480d077efc477a26f1434a344d42e4aa3bb70445a83acd37d7",
+	},
 }
