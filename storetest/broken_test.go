@@ -25,6 +25,7 @@ type faulty struct {
 	begin   func(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error)
 	extend  func(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error)
 	finish  func(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error)
+	get     func(ctx context.Context, scope, key string) (semel.Record, error)
 	sweep   func(ctx context.Context, limit int) (int, error)
 	join    func(c semel.Claim) semel.Joint
 	audits  func(ctx context.Context, scope, key string) ([]semel.AuditEntry, error)
@@ -66,6 +67,9 @@ func (f *faulty) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams
 
 func (f *faulty) Get(ctx context.Context, scope, key string) (semel.Record, error) {
 	scope, key = f.at(scope, key)
+	if f.get != nil {
+		return f.get(ctx, scope, key)
+	}
 	return f.reference.Get(ctx, scope, key)
 }
 
@@ -205,15 +209,13 @@ func replaceBegin(f func(s *reference, ctx context.Context, p semel.BeginParams)
 	}
 }
 
-// writeOnReplay is the fault of a store that saves something when it replays.
-func writeOnReplay(change func(r *semel.Record)) func(*reference) semel.Store {
+// afterBegin is the fault of a store that changes the record it has begun, or
+// the answer, and says whether it writes for that.
+func afterBegin(change func(r *semel.Record, p *semel.BeginParams, res *semel.BeginResult) (write bool)) func(*reference) semel.Store {
 	return replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
 		err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
-			if res, changed = begin(t, r, p); res.Outcome == semel.BeginReplay {
-				change(r)
-				return true
-			}
-			return changed
+			res, changed = begin(t, r, p)
+			return change(r, &p, &res) || changed
 		})
 		return res, err
 	})
@@ -356,7 +358,12 @@ var brokenStores = []broken{
 	},
 	{
 		"replay that prolongs retention",
-		writeOnReplay(func(r *semel.Record) { r.Expires = r.Now.Add(30 * 24 * time.Hour) }),
+		afterBegin(func(r *semel.Record, _ *semel.BeginParams, res *semel.BeginResult) bool {
+			if res.Outcome == semel.BeginReplay {
+				r.Expires = r.Now.Add(30 * 24 * time.Hour)
+			}
+			return res.Outcome == semel.BeginReplay
+		}),
 		[]string{
 			"a replay/a replay changes nothing, however many come",
 			"a replay/a replay, and every other answer but a claim, writes nothing",
@@ -364,7 +371,9 @@ var brokenStores = []broken{
 	},
 	{
 		"replay that writes what was there",
-		writeOnReplay(func(*semel.Record) {}),
+		afterBegin(func(_ *semel.Record, _ *semel.BeginParams, res *semel.BeginResult) bool {
+			return res.Outcome == semel.BeginReplay
+		}),
 		[]string{"a replay/a replay, and every other answer but a claim, writes nothing"},
 	},
 	{
@@ -438,15 +447,12 @@ var brokenStores = []broken{
 	},
 	{
 		"Hold that writes",
-		replaceBegin(func(s *reference, _ context.Context, p semel.BeginParams) (res semel.BeginResult, err error) {
-			err = s.update(p.Scope, p.Key, func(t *tables, r *semel.Record) (changed bool) {
-				res, changed = begin(t, r, p)
-				if res.Outcome == semel.BeginUnknown && r.State == semel.StateRunning {
-					r.State, changed = semel.StateUnknown, true
-				}
-				return changed
-			})
-			return res, err
+		afterBegin(func(r *semel.Record, _ *semel.BeginParams, res *semel.BeginResult) bool {
+			lapsed := res.Outcome == semel.BeginUnknown && r.State == semel.StateRunning
+			if lapsed {
+				r.State = semel.StateUnknown
+			}
+			return lapsed
 		}),
 		[]string{"Hold/a lapsed claim answers Unknown, and nothing is written (R16)"},
 	},
@@ -641,5 +647,116 @@ var brokenStores = []broken{
 			}}
 		},
 		[]string{"joined mode/reply and business rows are there together"},
+	},
+	{
+		"recovery of the first caller",
+		func(s *reference) semel.Store {
+			first := map[at]time.Duration{}
+			return beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+				place := at{p.Scope, p.Key}
+				if r.State == semel.StateAbsent {
+					first[place] = p.ResumeWithin
+				}
+				p.ResumeWithin = first[place]
+			})(s)
+		},
+		[]string{"Resume/the recovery that counts is the one of the Begin that asks"},
+	},
+	{
+		"Forever that overflows",
+		beforeBegin(func(_ *semel.Record, p *semel.BeginParams) {
+			if p.ResumeWithin == semel.Forever {
+				p.ResumeWithin = -1
+			}
+		}),
+		[]string{"Resume/Forever has no end"},
+	},
+	{
+		"ResumeWithin ignored",
+		beforeBegin(func(_ *semel.Record, p *semel.BeginParams) {
+			if p.ResumeWithin > 0 {
+				p.ResumeWithin = semel.Forever
+			}
+		}),
+		[]string{
+			"Resume/ResumeWithin counts for an unknown record as for a lapsed one",
+			"crash point 5: the owner dies after its claim/under Resume its key answers Unknown past ResumeWithin",
+		},
+	},
+	{
+		"settling what is not there",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if r.State == semel.StateAbsent {
+				p.Force = nil
+			}
+		}),
+		[]string{"a forced Begin/it is refused on a key without a record, and makes none"},
+	},
+	{
+		"claims held that were never made",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, extend: func(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+				held, err := s.Extend(ctx, c, p)
+				if held.State == semel.StateAbsent {
+					held.Status = semel.HeldYes
+				}
+				return held, err
+			}}
+		},
+		[]string{
+			"claim/a key that nobody used is absent, which is no error",
+			"crash point 12: Sweep/a swept claim can neither extend nor end anything",
+		},
+	},
+	{
+		"busy without saying for how long",
+		afterBegin(func(_ *semel.Record, _ *semel.BeginParams, res *semel.BeginResult) bool {
+			if res.Outcome == semel.BeginBusy {
+				res.Record.LeaseEnd = res.Record.Now
+			}
+			return false
+		}),
+		[]string{"claim/a second caller finds a live claim busy, with its lease and age"},
+	},
+	{
+		"fingerprints compared whole",
+		beforeBegin(func(r *semel.Record, p *semel.BeginParams) {
+			if r.State != semel.StateAbsent && p.Fingerprint != r.Fingerprint {
+				p.Fingerprint = semel.Fingerprint{Raw: semel.Digest{0xff}, Policy: "none"}
+			}
+		}),
+		[]string{
+			"crash point 13: mismatch/equal meanings are one request under one policy, on a record that is running",
+			"crash point 13: mismatch/equal raw digests are one request, whatever the policy, on a record that is running",
+		},
+	},
+	{
+		"open forgotten at a takeover",
+		afterBegin(func(r *semel.Record, p *semel.BeginParams, res *semel.BeginResult) bool {
+			if res.Outcome == semel.BeginClaimed && p.AllInTx {
+				r.Open = false
+			}
+			return false
+		}),
+		[]string{"open/a record stays open through later takeovers"},
+	},
+	{
+		"answers without the store's time",
+		afterBegin(func(_ *semel.Record, _ *semel.BeginParams, res *semel.BeginResult) bool {
+			res.Record.Now = time.Time{}
+			return false
+		}),
+		[]string{"the store's clock/every answer has the store's time, and none is from before what it tells of"},
+	},
+	{
+		"time of the last write",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, get: func(ctx context.Context, scope, key string) (semel.Record, error) {
+				rec, err := s.Get(ctx, scope, key)
+				rec.Now = rec.Claimed
+				return rec, err
+			}}
+		},
+		[]string{"the store's clock/time goes on between two answers as the clock does"},
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +27,7 @@ func TestSubject(t *testing.T) {
 	wrap := func(s *reference) semel.Store { return s }
 	for _, b := range brokenStores {
 		if b.name == name {
-			wrap = b.wrap
-			name = ""
+			wrap, name = b.wrap, ""
 		}
 	}
 	if name != "" {
@@ -37,20 +37,35 @@ func TestSubject(t *testing.T) {
 }
 
 // TestBrokenStores runs the suite on each broken store and checks that the
-// rules that are there to catch it do.
+// rules that are there to catch it do, and that there is no rule that none of
+// them breaks: a test that nothing can fail tests nothing.
 func TestBrokenStores(t *testing.T) {
 	t.Parallel()
+	var (
+		mu     sync.Mutex
+		caught = map[string]bool{}
+	)
+	t.Cleanup(func() {
+		for rule := range runSuite(t, "TestSubject", "").passed {
+			assert.True(t, caught[rule], "some broken store fails the rule %q", rule)
+		}
+	})
 	for _, b := range brokenStores {
+		assert.True(t, len(b.caughtBy) > 0, "%q says what catches it", b.name)
 		t.Run(b.name+" is caught", func(t *testing.T) {
 			t.Parallel()
-			failed, output := failedRules(t, b.name)
+			run := runSuite(t, "TestSubject", b.name)
+			assert.True(t, len(run.failed) > 0, "some rule fails")
 			for _, rule := range b.caughtBy {
-				if !failed[testName(rule)] {
-					t.Errorf("got the rule %q passed, want it to fail", rule)
-				}
+				assert.True(t, run.failed[testName(rule)], "the rule %q fails", rule)
 			}
 			if t.Failed() {
-				t.Logf("output of the suite:\n%s", output)
+				t.Logf("output of the suite:\n%s", run.output)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for rule := range run.failed {
+				caught[rule] = true
 			}
 		})
 	}
@@ -59,38 +74,32 @@ func TestBrokenStores(t *testing.T) {
 // testName is a subtest's name as go test prints it.
 func testName(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
-var failLine = regexp.MustCompile(`(?m)^\s*--- FAIL: TestSubject/(\S+) \(`)
-
-// failedRules runs TestSubject on a broken store and returns what failed.
-func failedRules(t *testing.T, name string) (failed map[string]bool, output string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSubject$", "-test.v", "-test.timeout=90s")
-	cmd.Env = append(os.Environ(), brokenVariable+"="+name)
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		t.Fatalf("the suite passes a store with the fault %q", name)
-	}
-	if strings.Contains(string(out), "panic:") {
-		t.Fatalf("the suite broke off:\n%s", out)
-	}
-	failed = map[string]bool{}
-	for _, m := range failLine.FindAllStringSubmatch(string(out), -1) {
-		failed[m[1]] = true
-	}
-	return failed, string(out)
+// suiteRun is what came of the suite in a process of its own. Rules are
+// named "chapter/rule", in the spelling of testName.
+type suiteRun struct {
+	passed, failed map[string]bool
+	output         string
 }
 
-func TestHarness(t *testing.T) {
-	t.Parallel()
-	t.Run("the broken stores have names of their own", func(t *testing.T) {
-		t.Parallel()
-		seen := map[string]bool{}
-		for _, b := range brokenStores {
-			assert.True(t, !seen[b.name], "the name %q is new", b.name)
-			assert.True(t, len(b.caughtBy) > 0, "%q says what catches it", b.name)
-			seen[b.name] = true
+var ruleLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL): Test[^/]+/(\S+/\S+) \(`)
+
+func runSuite(t *testing.T, test, brokenStore string) suiteRun {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^"), "-test.v", "-test.timeout=90s")
+	cmd.Env = append(os.Environ(), brokenVariable+"="+brokenStore)
+	out, err := cmd.CombinedOutput()
+	run := suiteRun{passed: map[string]bool{}, failed: map[string]bool{}, output: string(out)}
+	if strings.Contains(run.output, "panic:") || (err == nil) != (brokenStore == "") {
+		t.Fatalf("the suite on the store %q: %v\n%s", brokenStore, err, out)
+	}
+	for _, m := range ruleLine.FindAllStringSubmatch(run.output, -1) {
+		if m[1] == "PASS" {
+			run.passed[m[2]] = true
+		} else {
+			run.failed[m[2]] = true
 		}
-	})
+	}
+	return run
 }
