@@ -106,6 +106,9 @@ func checkSemel(t *testing.T, args []string, wrong func(string)) {
 		wrong("asking for help gives an error: " + string(help))
 		return
 	}
+	if want := strings.Join(append([]string{"semel"}, command...), " "); !strings.Contains(string(help), want+" ") {
+		wrong("there is no command " + want) // help on an unknown one is that of its parent
+	}
 	for _, flag := range flags {
 		if !regexp.MustCompile(flag + `\b`).Match(help) {
 			wrong("there is no flag " + flag)
