@@ -20,7 +20,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -104,7 +103,7 @@ func (p *Process) Wait(ctx context.Context) (string, error) {
 const redialEvery = 10 * time.Millisecond
 
 // Dial connects to the child that is up, or to the next one. It tries again
-// while connections are refused: nothing has been sent on those.
+// until ctx ends: nothing has been sent on a connection that was not made.
 func (p *Process) Dial(ctx context.Context) (net.Conn, error) {
 	for {
 		address, err := p.Wait(ctx)
@@ -113,8 +112,8 @@ func (p *Process) Dial(ctx context.Context) (net.Conn, error) {
 		}
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "tcp", address)
-		if err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			return conn, err
+		if err == nil {
+			return conn, nil
 		}
 		select {
 		case <-time.After(redialEvery):

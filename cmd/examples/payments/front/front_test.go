@@ -1,0 +1,454 @@
+package front_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	_ "modernc.org/sqlite"
+
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/sqlstore"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
+)
+
+const order = `{"amount":2500,"currency":"USD","recipientId":"r_123"}`
+
+// backend stands in for the service and the bank, and remembers what reached
+// it.
+type backend struct {
+	mu      sync.Mutex
+	got     []*http.Request
+	bodies  []string
+	respond http.HandlerFunc
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	b.mu.Lock()
+	b.got = append(b.got, r)
+	b.bodies = append(b.bodies, string(body))
+	b.mu.Unlock()
+	switch {
+	case r.URL.Path == "/totals":
+		payments.WriteJSON(w, http.StatusOK, payments.Ledger{payments.Keyed: {Payments: 7, Charges: 8, Taken: 9}})
+	case b.respond != nil:
+		b.respond(w, r)
+	default:
+		w.WriteHeader(http.StatusCreated)
+	}
+}
+
+func (b *backend) requests() ([]*http.Request, []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.got, b.bodies
+}
+
+// rig is a front before a backend, on real connections.
+type rig struct {
+	*backend
+	url    string
+	orders *sqlstore.Handles
+	log    *front.Log
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return newRigOn(t, filepath.Join(t.TempDir(), "orders.db"))
+}
+
+func newRigOn(t *testing.T, file string) *rig {
+	t.Helper()
+	orders, err := sqlstore.OpenSQLite("sqlite", file)
+	assert.NoError(t, err)
+	t.Cleanup(func() { orders.Close() })
+	rg := &rig{backend: &backend{}, orders: orders, log: &front.Log{}}
+	behind := httptest.NewServer(rg.backend)
+	t.Cleanup(behind.Close)
+	dial := func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", behind.Listener.Addr().String())
+	}
+	f, err := front.New(t.Context(), front.Config{
+		Service: dial,
+		Bank:    dial,
+		Orders:  orders.Write,
+		Page:    http.NotFoundHandler(),
+		Log:     rg.log,
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	assert.NoError(t, err)
+	server := httptest.NewUnstartedServer(f.Handler())
+	server.Config.SetKeepAlivesEnabled(false)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Start()
+	t.Cleanup(server.Close)
+	rg.url = server.URL
+	return rg
+}
+
+// send sends one request; header names and values alternate. The status is
+// zero when there was no answer.
+func (rg *rig) send(t *testing.T, method, path, body string, header ...string) (status int, reply string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, rg.url+path, strings.NewReader(body))
+	assert.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Add(header[i], header[i+1])
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return resp.StatusCode, string(got)
+}
+
+func (rg *rig) arm(t *testing.T, body string) {
+	t.Helper()
+	status, reply := rg.send(t, http.MethodPost, "/demo/faults", body)
+	assert.Equal(t, status, http.StatusOK, "%s", reply)
+}
+
+func TestARequestReachesTheServiceByteForByte(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	body := "{ \"amount\" : 2500 }\n"
+	rg.send(t, http.MethodPost, "/payments/a%2Fb%20c?q=1;2&r=%zz", body,
+		payments.HeaderKey, `"one"`, payments.HeaderKey, "two", "X-Forwarded-For", "192.0.2.1")
+	got, bodies := rg.requests()
+	assert.Equal(t, len(got), 1)
+	assert.Equal(t, got[0].RequestURI, "/payments/a%2Fb%20c?q=1;2&r=%zz")
+	assert.Equal(t, bodies[0], body)
+	assert.Equal(t, got[0].Header.Values(payments.HeaderKey), []string{`"one"`, "two"})
+}
+
+func TestInternalHeadersFromOutsideAreDropped(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/payments", "/charges"} {
+		rg := newRig(t)
+		rg.send(t, http.MethodPost, path, order,
+			payments.InternalFault, "killed-after-charge", payments.InternalDoor, "keyed", payments.InternalRequest, "99")
+		got, _ := rg.requests()
+		assert.Equal(t, got[0].Header.Get(payments.InternalFault), "", "fault at %s", path)
+		assert.Equal(t, got[0].Header.Get(payments.InternalDoor), "", "door at %s", path)
+		assert.Equal(t, got[0].Header.Get(payments.InternalRequest), "1", "number at %s", path)
+	}
+}
+
+func TestALostRequestNeverReachesTheServiceAndIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	for _, door := range payments.Doors() {
+		rg := newRig(t)
+		rg.arm(t, `{"fault":"request-lost"}`)
+		status, _ := rg.send(t, http.MethodPost, door.Path(), order)
+		assert.Equal(t, status, 0, "status at %s", door)
+		got, _ := rg.requests()
+		assert.Equal(t, len(got), 0, "requests behind the front at %s", door)
+		status, _ = rg.send(t, http.MethodPost, door.Path(), order)
+		assert.Equal(t, status, http.StatusCreated, "the next one at %s", door)
+	}
+}
+
+func TestALostReplyIsOfARequestThatReachedTheService(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.arm(t, `{"fault":"reply-lost","times":2}`)
+	for range 2 {
+		status, _ := rg.send(t, http.MethodPost, "/payments", order)
+		assert.Equal(t, status, 0)
+	}
+	status, _ := rg.send(t, http.MethodPost, "/payments", order)
+	assert.Equal(t, status, http.StatusCreated)
+	got, _ := rg.requests()
+	assert.Equal(t, len(got), 3, "requests behind the front")
+}
+
+func TestOtherFaultsAreToldToTheService(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []payments.Fault{payments.KilledBeforeCharge, payments.KilledAfterCharge, payments.Slow, payments.BankError} {
+		rg := newRig(t)
+		rg.arm(t, `{"fault":"`+string(fault)+`"}`)
+		rg.send(t, http.MethodPost, "/unsafe/payments", order)
+		rg.send(t, http.MethodPost, "/unsafe/payments", order)
+		got, _ := rg.requests()
+		assert.Equal(t, got[0].Header.Get(payments.InternalFault), string(fault))
+		assert.Equal(t, got[1].Header.Get(payments.InternalFault), "", "after %s", fault)
+	}
+}
+
+func TestAFaultMeetsPaymentsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.arm(t, `{"fault":"request-lost"}`)
+	for _, c := range [][2]string{
+		{http.MethodGet, "/demo/ledger"},
+		{http.MethodGet, "/demo/log"},
+		{http.MethodGet, "/demo/faults"},
+		{http.MethodGet, "/payments/x"},
+		{http.MethodPut, "/orders/o1"},
+		{http.MethodPost, "/charges"},
+		{http.MethodGet, "/"},
+		{http.MethodGet, "/.well-known/idempotency"},
+		{http.MethodPost, "/payments/"},
+	} {
+		status, _ := rg.send(t, c[0], c[1], order)
+		assert.True(t, status != 0, "an answer to %s %s", c[0], c[1])
+	}
+	status, _ := rg.send(t, http.MethodPost, "/payments", order)
+	assert.Equal(t, status, 0, "status of the payment")
+}
+
+func TestAServiceThatDiesHalfWayIsNoAnswerAndNotAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{"with a body": order, "with an empty body": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rg := newRig(t)
+			// The first request leaves a connection that could be used again.
+			rg.send(t, http.MethodPost, "/payments", body, payments.HeaderKey, "k0")
+			rg.respond = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+			status, _ := rg.send(t, http.MethodPost, "/payments", body, payments.HeaderKey, "k1")
+			assert.Equal(t, status, 0)
+			got, _ := rg.requests()
+			assert.Equal(t, len(got), 2, "requests behind the front")
+		})
+	}
+}
+
+func TestAReplyThatBreaksOffIsNotPassedOnAsWhole(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.respond = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		w.Write([]byte("half"))
+		panic(http.ErrAbortHandler)
+	}
+	status, _ := rg.send(t, http.MethodPost, "/payments", order)
+	assert.Equal(t, status, 0)
+}
+
+func TestABodyOverTheLimitIsRefusedAndNotPassedOn(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	status, reply := rg.send(t, http.MethodPost, "/payments", strings.Repeat(" ", payments.MaxBody+1))
+	assert.Equal(t, status, http.StatusRequestEntityTooLarge)
+	assert.Contains(t, reply, "body-too-large")
+	got, _ := rg.requests()
+	assert.Equal(t, len(got), 0, "requests behind the front")
+}
+
+func TestABadFaultIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for body, want := range map[string]string{
+		``:                                 "the body must be",
+		`{`:                                "the body must be",
+		`{"times":1}`:                      "fault is missing; one of request-lost",
+		`{"fault":null}`:                   "fault is missing",
+		`{"fault":""}`:                     "it must be one of request-lost",
+		`{"fault":"earthquake"}`:           `fault is \"earthquake\"; it must be one of request-lost`,
+		`{"fault":"slow","times":-1}`:      "times is -1; it must be from 0 to 1000",
+		`{"fault":"slow","times":1001}`:    "times is 1001",
+		`{"fault":"slow","times":"2"}`:     "times",
+		`{"fault":"slow","times":1.5}`:     "times",
+		`{"fault":"slow","for":1}`:         "for",
+		`{"fault":"slow","fault":"slow"}`:  "duplicate",
+		`[{"fault":"slow","times":1}]`:     "the body must be",
+		`{"fault":"slow","times":1} extra`: "the body must be",
+	} {
+		status, reply := rg.send(t, http.MethodPost, "/demo/faults", body)
+		assert.Equal(t, status, http.StatusBadRequest, "status of %s", body)
+		assert.Contains(t, reply, want, "reply to %s", body)
+		assert.Contains(t, reply, "fault-invalid", "reply to %s", body)
+	}
+	status, _ := rg.send(t, http.MethodPost, "/payments", order)
+	assert.Equal(t, status, http.StatusCreated, "nothing is armed")
+}
+
+func TestAFaultCanBeSwitchedOffAgain(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]func(*testing.T, *rig){
+		"by DELETE":     func(t *testing.T, rg *rig) { t.Helper(); rg.send(t, http.MethodDelete, "/demo/faults", "") },
+		"by zero times": func(t *testing.T, rg *rig) { t.Helper(); rg.arm(t, `{"fault":"slow","times":0}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rg := newRig(t)
+			rg.arm(t, `{"fault":"request-lost","times":5}`)
+			_, armed := rg.send(t, http.MethodGet, "/demo/faults", "")
+			assert.Contains(t, armed, `"armed":{"fault":"request-lost","times":5}`)
+			off(t, rg)
+			status, _ := rg.send(t, http.MethodPost, "/payments", order)
+			assert.Equal(t, status, http.StatusCreated)
+		})
+	}
+}
+
+func TestAnotherSitesPageCannotSwitchAFaultOn(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	status, _ := rg.send(t, http.MethodPost, "/demo/faults", `{"fault":"slow"}`, "Origin", "https://elsewhere.example")
+	assert.Equal(t, status, http.StatusForbidden)
+}
+
+func (rg *rig) ledger(t *testing.T) payments.Ledger {
+	t.Helper()
+	status, body := rg.send(t, http.MethodGet, "/demo/ledger", "")
+	assert.Equal(t, status, http.StatusOK)
+	var l payments.Ledger
+	assert.NoError(t, json.Unmarshal([]byte(body), &l))
+	return l
+}
+
+func TestOrdersAreDistinctIntents(t *testing.T) {
+	t.Parallel()
+	type request struct {
+		door   payments.Door
+		body   string
+		header []string
+	}
+	key := func(k string) []string { return []string{payments.HeaderKey, k} }
+	for name, c := range map[string]struct {
+		requests []request
+		want     int64
+	}{
+		"a key sent again is one order":             {[]request{{payments.Keyed, order, key("a")}, {payments.Keyed, order, key("a")}}, 1},
+		"a quoted key and a bare one are one order": {[]request{{payments.Keyed, order, key(`"a"`)}, {payments.Keyed, order, key("a")}}, 1},
+		"two keys are two orders":                   {[]request{{payments.Keyed, order, key("a")}, {payments.Keyed, order, key("A")}}, 2},
+		"a key of two customers is two orders": {[]request{
+			{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c1")},
+			{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c2")},
+		}, 2},
+		"a keyed request without a key is none": {[]request{{payments.Keyed, order, nil}}, 0},
+		"nor is one with a bad key":             {[]request{{payments.Keyed, order, key("a b")}, {payments.Keyed, order, key("")}}, 0},
+		"the naive door goes by its key":        {[]request{{payments.Naive, order, key("a")}, {payments.Naive, order, key("a")}}, 1},
+		"without key or order id each request is one": {[]request{
+			{payments.Keyless, order, nil}, {payments.Keyless, order, nil},
+		}, 2},
+		"an order id sent again is one order": {[]request{
+			{payments.Keyless, order, []string{payments.HeaderOrder, "o1"}}, {payments.Keyless, order, []string{payments.HeaderOrder, "o1"}},
+		}, 1},
+		"so is a key that nobody looks at": {[]request{
+			{payments.Keyless, order, key("a")}, {payments.Keyless, order, key("a")},
+		}, 1},
+		"a bad order is none":         {[]request{{payments.Keyless, `{"amount":0}`, nil}}, 0},
+		"nor is one that is declined": {[]request{{payments.Keyless, strings.Replace(order, "r_123", payments.RecipientDeclined, 1), nil}}, 0},
+		"nor one the bank fails on":   {[]request{{payments.Keyless, strings.Replace(order, "r_123", payments.RecipientBankError, 1), nil}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rg := newRig(t)
+			for _, r := range c.requests {
+				rg.send(t, http.MethodPost, r.door.Path(), r.body, r.header...)
+			}
+			var got int64
+			for _, account := range rg.ledger(t) {
+				got += account.Orders
+			}
+			assert.Equal(t, got, c.want)
+		})
+	}
+}
+
+func TestTheLedgerHasItsExactShapeAndSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "orders.db")
+	newRigOn(t, file).send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "a")
+	_, got := newRigOn(t, file).send(t, http.MethodGet, "/demo/ledger", "")
+	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":1,"payments":7,"charges":8,"taken":9},`+
+		`"keyless":{"orders":0,"payments":0,"charges":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"taken":0}}`)
+}
+
+func TestAnOrderIsCountedEvenIfItsRequestIsLost(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.arm(t, `{"fault":"request-lost"}`)
+	rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "a")
+	assert.Equal(t, rg.ledger(t)[payments.Keyed].Orders, int64(1))
+}
+
+func TestTheLogHasEachRequestWithItsLinesAndNoKey(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.respond = func(w http.ResponseWriter, r *http.Request) {
+		rg.log.Line(`{"msg":"a line","request":"` + r.Header.Get(payments.InternalRequest) + `"}`)
+		rg.log.Line(`not JSON`)
+		rg.log.Line(`{"msg":"of nobody"}`)
+		w.Header().Set("Semel-Outcome", "executed")
+		w.WriteHeader(http.StatusCreated)
+	}
+	rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "canary-7f3a")
+	rg.arm(t, `{"fault":"reply-lost"}`)
+	rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "canary-7f3a")
+	_, body := rg.send(t, http.MethodGet, "/demo/log", "")
+	assert.True(t, !strings.Contains(body, "canary"), "the key is not in %s", body)
+	var entries []front.Entry
+	assert.NoError(t, json.Unmarshal([]byte(body), &entries))
+	assert.Equal(t, len(entries), 2)
+	assert.Equal(t, entries[0].Lines, []string{`{"msg":"a line","request":"1"}`})
+	assert.Equal(t, entries[0].Status, http.StatusCreated)
+	assert.Equal(t, entries[0].Outcome, "executed")
+	assert.Equal(t, entries[1].Status, 0, "status of the request without an answer")
+	assert.Equal(t, entries[1].Fault, payments.ReplyLost)
+	assert.Equal(t, entries[1].Key, entries[0].Key, "digest")
+	assert.True(t, entries[1].Ended, "the request has ended")
+}
+
+func TestTheLogForgetsTheOldest(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for range 103 {
+		rg.send(t, http.MethodGet, "/payments/x", "")
+	}
+	entries := rg.log.Entries()
+	assert.Equal(t, len(entries), 100)
+	assert.Equal(t, entries[0].ID, int64(4))
+	assert.Equal(t, entries[99].ID, int64(103))
+}
+
+func TestAProcessThatIsNotUpIsAnswered503(t *testing.T) {
+	t.Parallel()
+	orders, err := sqlstore.OpenSQLite("sqlite", filepath.Join(t.TempDir(), "orders.db"))
+	assert.NoError(t, err)
+	defer orders.Close()
+	down := func(context.Context) (net.Conn, error) { return nil, net.ErrClosed }
+	f, err := front.New(t.Context(), front.Config{
+		Service: down, Bank: down, Orders: orders.Write, Page: http.NotFoundHandler(), Log: &front.Log{},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	assert.NoError(t, err)
+	for _, path := range []string{"/payments", "/charges", "/demo/ledger"} {
+		method := http.MethodPost
+		if path == "/demo/ledger" {
+			method = http.MethodGet
+		}
+		w := httptest.NewRecorder()
+		f.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(order)))
+		assert.Equal(t, w.Code, http.StatusServiceUnavailable, "%s", path)
+		assert.Equal(t, w.Header().Get("Retry-After"), "1", "%s", path)
+	}
+}
+
+func TestAFrontNeedsAllItsParts(t *testing.T) {
+	t.Parallel()
+	_, err := front.New(t.Context(), front.Config{})
+	assert.True(t, err != nil, "an error")
+}
