@@ -27,7 +27,10 @@ const keptBytes = 64 << 10
 
 var digesters = sync.Pool{New: func() any { return &digester{hash: sha256.New()} }}
 
-func getDigester() *digester { return digesters.Get().(*digester) }
+func getDigester() *digester {
+	d, _ := digesters.Get().(*digester) // the pool holds nothing else
+	return d
+}
 
 func (d *digester) put() {
 	if cap(d.text) > keptBytes {
