@@ -32,7 +32,7 @@ const (
 	stopWithin = 3 * time.Second
 	// restarts is how many starts in a row may fail before a process that was
 	// up once is given up.
-	restarts = 8
+	restarts = 6
 	// maxLogLine is the longest log line that is kept whole, in bytes.
 	maxLogLine = 64 << 10
 )
