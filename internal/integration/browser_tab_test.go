@@ -1,0 +1,219 @@
+package integration
+
+import (
+	"context"
+	"html"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+// patience is how long a step in the browser may take. The longest is a till
+// that sends again until the killed service is back.
+const patience = 30 * time.Second
+
+// maxPresses is how often a person presses "send again" before giving up. An
+// answer that says "in progress" comes at once, so it is often.
+const maxPresses = 200
+
+// startChromium starts the browser and returns a context for its tabs.
+func startChromium(t *testing.T) context.Context {
+	t.Helper()
+	options := append(
+		chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(findChromium(t)),
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox,
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true),
+	)
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, closeBrowser := chromedp.NewContext(ctx)
+	t.Cleanup(closeBrowser)
+	assert.NoError(t, chromedp.Do(ctx), "start Chromium")
+	return ctx
+}
+
+// tab is one tab, with cookies and storage of its own.
+type tab struct {
+	t       *testing.T
+	ctx     context.Context
+	scripts bool
+}
+
+// openTab opens a tab in which scripts run or do not. The test fails when the
+// page breaks its own content security policy or throws an exception.
+func openTab(t *testing.T, browser context.Context, scripts bool) tab {
+	t.Helper()
+	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	var mu sync.Mutex
+	var faults []string
+	t.Cleanup(func() {
+		closeTab()
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, faults, nil, "what the browser objects to")
+	})
+	assert.NoError(t, chromedp.Listen(ctx, func(ev any) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch ev := ev.(type) {
+		case *audits.EventIssueAdded:
+			if d := ev.Issue.Details.ContentSecurityPolicyIssueDetails; d != nil {
+				faults = append(faults, "content security policy: "+d.ViolatedDirective+" "+d.BlockedURL)
+			}
+		case *runtime.EventExceptionThrown:
+			faults = append(faults, "exception: "+ev.ExceptionDetails.Text)
+		}
+	}))
+	_, err := chromedp.Call(ctx, audits.Enable, cdp.Empty{})
+	assert.NoError(t, err)
+	_, err = chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+	assert.NoError(t, err)
+	return tab{t: t, ctx: ctx, scripts: scripts}
+}
+
+// do runs steps, each within patience.
+func (b tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	assert.NoError(b.t, chromedp.Do(ctx, steps...), "%s", what)
+}
+
+// open goes to a page and waits until it has loaded.
+func (b tab) open(url string) {
+	b.t.Helper()
+	b.do("open "+url, chromedp.Navigate(url))
+}
+
+// choose picks the fault that the next order meets.
+func (b tab) choose(fault string) {
+	b.t.Helper()
+	b.do("choose "+fault, chromedp.Click(chromedp.CSS(`input[value="`+fault+`"]`)))
+}
+
+// button selects the button of that value.
+func button(value string) chromedp.CSS {
+	return chromedp.CSS(`button[value="` + value + `"]`)
+}
+
+// press clicks the button of that value and, without scripts, waits for the
+// page that comes back.
+func (b tab) press(value string) {
+	b.t.Helper()
+	if b.scripts {
+		b.pressOnly(value)
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	_, err := chromedp.RunResponse(ctx, chromedp.Click(button(value)))
+	assert.NoError(b.t, err, "press %s", value)
+}
+
+// pressOnly clicks the button of that value and waits for nothing.
+func (b tab) pressOnly(value string) {
+	b.t.Helper()
+	b.do("press "+value, chromedp.Click(button(value)))
+}
+
+// pressTwice is a double click on the button of that value: two clicks at one
+// place, whatever the first one starts.
+func (b tab) pressTwice(value string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	assert.NoError(b.t, chromedp.Do(ctx, chromedp.ScrollIntoView(button(value))), "find %s", value)
+	box, err := chromedp.Run(ctx, chromedp.Dimensions(button(value)))
+	assert.NoError(b.t, err, "find %s", value)
+	x, y := box.Content[0]+1, box.Content[1]+1
+	assert.NoError(b.t, chromedp.Do(
+		ctx,
+		chromedp.MouseClickXY(x, y),
+		chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)),
+	), "press %s twice", value)
+}
+
+// settle sends a till's order until there is a result. With scripts the till
+// does so by itself.
+func (b tab) settle(till string) {
+	b.t.Helper()
+	if b.scripts {
+		b.waitForState(till, "paid", "paid-again")
+		return
+	}
+	for range maxPresses {
+		if state := b.state(till); state == "paid" || state == "paid-again" {
+			return
+		}
+		b.press("pay " + till)
+	}
+	b.t.Fatalf("pressed %d times, and the till says: %s", maxPresses, b.text("#"+till+" .said"))
+}
+
+// state is the state that a till is in.
+func (b tab) state(till string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	got, err := chromedp.Run(ctx, chromedp.AttributeValue(chromedp.CSS("#"+till), "data-state"))
+	assert.NoError(b.t, err, "read the state of %s", till)
+	return got.Value
+}
+
+// reload loads the page again, posting again what was posted.
+func (b tab) reload() {
+	b.t.Helper()
+	b.do("reload", chromedp.Reload())
+}
+
+// reloadHalfWay loads the page of base again while a payment is on its way.
+// Without scripts that payment is a navigation; DevTools cannot reload during
+// one, but opening the same address does what a reload would.
+func (b tab) reloadHalfWay(base string) {
+	b.t.Helper()
+	if b.scripts {
+		b.reload()
+	} else {
+		b.open(base)
+	}
+}
+
+// waitFor waits until something on the page matches the selector.
+func (b tab) waitFor(selector string) {
+	b.t.Helper()
+	b.do("wait for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
+}
+
+// waitForState waits until a till is in one of the states.
+func (b tab) waitForState(till string, states ...string) {
+	b.t.Helper()
+	selectors := make([]string, len(states))
+	for i, state := range states {
+		selectors[i] = "#" + till + `[data-state="` + state + `"]`
+	}
+	b.waitFor(strings.Join(selectors, ","))
+}
+
+// text returns what an element says.
+func (b tab) text(selector string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	markup, err := chromedp.Run(ctx, chromedp.OuterHTML(chromedp.CSS(selector)))
+	assert.NoError(b.t, err, "read %s", selector)
+	return html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(markup, ""))
+}
