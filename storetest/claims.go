@@ -14,6 +14,7 @@ var claimChapters = []chapter{
 		{name: "a caller who finds a claim busy changes nothing", test: busyChangesNothing},
 		{name: "a released key is claimed again at once, also under Hold", test: releasedIsClaimedAgain},
 		{name: "a released key is claimed again past ResumeWithin, being known not applied", test: releasedHasNoResumeWithin},
+		{name: "a reply that a released attempt had started does not bind the next attempt", test: releasedForgetsReplyStarted},
 		{name: "keys do not meet", test: keysDoNotMeet},
 	}},
 	{name: "own token", rules: []rule{
@@ -118,6 +119,16 @@ func releasedIsClaimedAgain(s *subject) {
 func releasedHasNoResumeWithin(s *subject) {
 	s.end(s.claim(resuming("key")), toReleased)
 	s.advance(resumeWithin + slack)
+	s.claim(resuming("key"))
+}
+
+func releasedForgetsReplyStarted(s *subject) {
+	first := s.claim(params("key"))
+	s.extend(first, semel.ExtendParams{Lease: lease, ReplyStarted: true})
+	s.end(first, toReleased)
+	s.claim(params("key"))
+	assert.Equal(s, s.get("key").ReplyStarted, false, "reply started")
+	s.lapse()
 	s.claim(resuming("key"))
 }
 

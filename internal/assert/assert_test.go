@@ -22,6 +22,7 @@ func (r *recorder) Helper() {}
 func (r *recorder) Errorf(format string, a ...any) {
 	r.failed, r.said = true, fmt.Sprintf(format, a...)
 }
+
 func (r *recorder) Fatalf(format string, a ...any) { r.fatal, r.said = true, fmt.Sprintf(format, a...) }
 func (r *recorder) Skip(a ...any)                  { r.skipped, r.said = true, fmt.Sprint(a...) }
 
