@@ -187,12 +187,9 @@ func (r *Record) Finish(c Claim, p FinishParams) (held Held, changed bool) {
 // settle closes what earlier attempts left open.
 func (r *Record) settle(s *Settlement, to State) {
 	r.Open = to == StateUnknown
-	if to == StateReleased {
-		r.ReplyStarted = false
-		if !s.StartOver.IsZero() {
-			r.Generation++
-			r.OperationID = s.StartOver
-		}
+	if to == StateReleased && !s.StartOver.IsZero() {
+		r.Generation++
+		r.OperationID = s.StartOver
 	}
 }
 

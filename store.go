@@ -114,8 +114,9 @@ const (
 type BeginResult struct {
 	Outcome BeginOutcome
 	Record  Record
-	// From is the state in which a new claim found the record:
-	// StateRunning and StateUnknown are takeovers.
+	// From is the state in which a new claim found the record: StateRunning
+	// and StateUnknown are takeovers, and an expired record counts as absent.
+	// It is zero where a token finds its own claim again.
 	From State
 }
 
