@@ -68,7 +68,7 @@ func newDemo(s streams) *cobra.Command {
   semel demo --script all --seed 7 --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.check(cmd.Flags().Changed("addr")); err != nil {
+			if err := f.check(cmd.Flags().Changed); err != nil {
 				return err
 			}
 			if f.script != "" {
@@ -91,7 +91,7 @@ func newDemo(s streams) *cobra.Command {
 }
 
 // check refuses flags that cannot be meant.
-func (f *demoFlags) check(addrGiven bool) error {
+func (f *demoFlags) check(given func(name string) bool) error {
 	host, port, err := net.SplitHostPort(f.addr)
 	if err != nil {
 		return usagef("--addr is %q; it must be HOST:PORT, such as %s", f.addr, defaultAddr)
@@ -106,12 +106,15 @@ func (f *demoFlags) check(addrGiven bool) error {
 		return usagef("--data is %q, which is not a directory", f.data)
 	}
 	if f.script == "" {
+		if given("script") {
+			return usagef("--script is empty; name one of %s, or %s", scripts.Names(), scripts.All)
+		}
 		return nil
 	}
 	if _, err := scripts.Find(f.script); err != nil {
 		return usagef("--script: %w", err)
 	}
-	if !addrGiven {
+	if !given("addr") {
 		f.addr = "127.0.0.1:0"
 	}
 	if used, err := filepath.Glob(filepath.Join(f.data, "*.db")); err == nil && f.data != "" && len(used) > 0 {

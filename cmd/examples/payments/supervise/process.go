@@ -165,8 +165,8 @@ func (p *Process) runOnce(ctx context.Context) error {
 	go func() { logged <- p.copyLog(child.stderr) }()
 	address, err := child.address()
 	if err == nil {
-		p.set(address, child.cmd.Process.Pid)
 		p.cfg.Event(fmt.Sprintf("the %s (process %d) is up", p.cfg.Name, child.cmd.Process.Pid))
+		p.set(address, child.cmd.Process.Pid)
 	} else {
 		child.cmd.Process.Kill()
 	}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/semel-dev/semel/internal/assert"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+func needProc(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		assert.Skip(t, "it looks for processes in /proc")
+	}
+}
+
+func TestNoChildOutlivesTheDemo(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	for name, signal := range map[string]syscall.Signal{
+		"that is interrupted": syscall.SIGINT,
+		"that is terminated":  syscall.SIGTERM,
+		"that is killed":      syscall.SIGKILL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t)
+			children := []int{d.pid(t, "service"), d.pid(t, "bank")}
+			for _, pid := range children {
+				assert.True(t, alive(pid), "process %d is up", pid)
+			}
+			assert.NoError(t, d.cmd.Process.Signal(signal))
+			for _, pid := range children {
+				eventually(t, "the child is gone", func() bool { return !alive(pid) })
+			}
+			err := d.cmd.Wait()
+			if signal == syscall.SIGKILL {
+				return
+			}
+			assert.NoError(t, err)
+			_, err = os.Stat(d.data)
+			assert.ErrorIs(t, err, os.ErrNotExist, "the temporary data")
+		})
+	}
+}
+
+func TestAKilledProcessIsStartedAgainAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	d := startDemo(t)
+	first := d.pay(t, "k1")
+	for _, name := range []string{"service", "bank"} {
+		pid := d.pid(t, name)
+		assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		eventually(t, "another "+name, func() bool { return d.pid(t, name) != pid })
+		assert.Equal(t, d.payUntil(t, "k1").Body, first.Body)
+		d.payUntil(t, "after-"+name)
+	}
+	assert.Equal(t, d.ledger(t)[payments.Keyed], payments.Account{Orders: 3, Payments: 3, Charges: 3, Taken: 7500})
+}
+
+func TestDataThatIsKeptIsTheSameLedgerAfterARestart(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "made", "by", "the demo")
+	d := startDemo(t, "--data="+data)
+	first := d.pay(t, "k1")
+	assert.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	assert.NoError(t, d.cmd.Wait())
+
+	again := startDemo(t, "--data="+data)
+	assert.Equal(t, again.ledger(t)[payments.Keyed], once)
+	repeat := again.pay(t, "k1")
+	assert.Equal(t, repeat.Body, first.Body)
+	assert.True(t, repeat.replayed(), "it is a replay")
+	assert.Equal(t, again.ledger(t)[payments.Keyed], once)
+}
+
+func TestPortZeroIsAFreePortForEachDemo(t *testing.T) {
+	t.Parallel()
+	one, two := startDemo(t), startDemo(t)
+	assert.True(t, one.url != two.url, "two addresses")
+	one.pay(t, "k1")
+	assert.Equal(t, one.ledger(t)[payments.Keyed], once)
+	assert.Equal(t, two.ledger(t)[payments.Keyed], payments.Account{})
+}
+
+func TestAnAddressThatIsTakenIsAClearFailure(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	code, _, stderr := output(t, "demo", "--no-browser", "--addr="+strings.TrimPrefix(d.url, "http://"))
+	assert.Equal(t, code, exitFailed)
+	assert.Contains(t, stderr, "cannot listen on "+strings.TrimPrefix(d.url, "http://"))
+	assert.Contains(t, stderr, "--addr")
+}
+
+func TestADatabaseThatCannotBeUsedIsAClearFailure(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"shop.db", "bank.db", "service.db"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			assert.NoError(t, os.WriteFile(filepath.Join(data, file), []byte(strings.Repeat("no database", 100)), 0o600))
+			code, _, stderr := output(t, "demo", "--no-browser", "--addr=127.0.0.1:0", "--data="+data)
+			assert.Equal(t, code, exitFailed)
+			assert.Contains(t, stderr, "not a database")
+		})
+	}
+}
+
+func TestThePageIsServedAtTheSameAddress(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	a := d.send(t, http.MethodGet, "/", "")
+	assert.Equal(t, a.Status, http.StatusOK)
+	assert.Contains(t, a.Header.Get("Content-Type"), "text/html")
+	assert.Equal(t, d.send(t, http.MethodGet, "/.well-known/idempotency", "").Status, http.StatusOK)
+}
+
+func TestTheLogShowsWhatSemelSaidAndNoKey(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--verbose")
+	d.pay(t, "canary-7f3a")
+	d.pay(t, "canary-7f3a")
+	var log string
+	eventually(t, "the lines of both requests", func() bool {
+		log = d.send(t, http.MethodGet, "/demo/log", "").Body
+		return strings.Count(log, "semel: request") == 2
+	})
+	assert.Contains(t, log, `\"outcome\":\"replayed\"`)
+	assert.True(t, !strings.Contains(log+d.log(), "canary"), "the key is in no log")
+}
+
+func TestKeysAreLoggedWhenThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--verbose", "--log-keys")
+	d.pay(t, "canary-7f3a")
+	eventually(t, "the key in the log", func() bool {
+		return strings.Contains(d.log(), `"idempotency_key":"canary-7f3a"`)
+	})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/semel-dev/semel/internal/assert"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/scripts"
+)
+
+func TestEveryScriptHolds(t *testing.T) {
+	t.Parallel()
+	for _, script := range scripts.List() {
+		t.Run(script.Name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := output(t, "demo", "--script="+script.Name, "--json", "--seed=7")
+			assert.Equal(t, code, exitDone, "%s%s", stdout, stderr)
+			var got scripts.Report
+			assert.NoError(t, json.Unmarshal([]byte(stdout), &got))
+			assert.True(t, got.Holds, "it holds")
+			for _, part := range got.Doors {
+				switch part.Door {
+				case payments.Keyed:
+					assert.Equal(t, part.Ledger.Taken, part.Price, "taken for one order with a key")
+					assert.True(t, part.AnsweredAfter <= scripts.AnswerWithin.Seconds(), "answered within %v, got %f s", scripts.AnswerWithin, part.AnsweredAfter)
+				default:
+					assert.Equal(t, part.Ledger.Orders, int64(1))
+				}
+			}
+		})
+	}
+}
+
+func TestWithoutAKeyTheDoubleChargeIsVisible(t *testing.T) {
+	t.Parallel()
+	for _, name := range []payments.Fault{payments.ReplyLost, payments.KilledAfterCharge} {
+		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := output(t, "demo", "--script="+string(name))
+			assert.Equal(t, code, exitDone, "%s%s", stdout, stderr)
+			assert.Contains(t, stdout, "in 2 charges. The customer paid twice.")
+			assert.Contains(t, stdout, "in 1 charge. Right.")
+		})
+	}
+}
+
+func TestAScriptThatDoesNotHoldExitsWithOne(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := output(t, "demo", "--script=killed-after-charge", "--bank-forgets")
+	assert.Equal(t, code, exitFailed)
+	assert.Contains(t, stdout, "BROKEN")
+	assert.Contains(t, stderr, "not every script holds")
+}
+
+func TestScriptsLeaveTheirDataWhereTheyAreTold(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	code, _, stderr := output(t, "demo", "--script=request-lost", "--data="+data)
+	assert.Equal(t, code, exitDone, "%s", stderr)
+	code, _, stderr = output(t, "demo", "--script=request-lost", "--data="+data)
+	assert.Equal(t, code, exitUsage)
+	assert.Contains(t, stderr, "holds a ledger already")
+}
