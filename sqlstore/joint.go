@@ -55,8 +55,12 @@ func (j *joint) Opened() bool {
 
 var errClosed = errors.New("sqlstore: the transaction is closed: the handler that it belongs to has returned")
 
-// open returns the transaction, which the first call begins. ctx bounds the
-// wait for the writer, and no more.
+// openTimeout bounds the wait for the writer, which a handler may have taken
+// itself, in a way that nothing can see.
+const openTimeout = semel.DefaultStoreTimeout
+
+// open opens the transaction at the first call. ctx bounds the wait for the
+// writer, and not the transaction.
 func (j *joint) open(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,6 +73,8 @@ func (j *joint) open(ctx context.Context) error {
 	if j.base.Err() != nil {
 		return fmt.Errorf("sqlstore: no transaction is opened: %w", context.Cause(j.base))
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(j.base))
 	waited := context.AfterFunc(ctx, end)
 	tx, err := j.store.handles.Write.BeginTx(life, nil)

@@ -195,7 +195,8 @@ func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {
 // SQLite does not wait for the lock that the switch needs, so two processes
 // that make the file at once have to.
 func useWAL(ctx context.Context, conn driver.Conn) error {
-	deadline := time.Now().Add(busyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
+	defer cancel()
 	for {
 		mode, err := run(ctx, conn, "PRAGMA journal_mode = WAL")
 		if err == nil && isText(mode, "wal") {
@@ -204,7 +205,7 @@ func useWAL(ctx context.Context, conn driver.Conn) error {
 		if err == nil {
 			return fmt.Errorf("PRAGMA journal_mode = WAL: SQLite answers %s: a write-ahead log needs a local disk", mode)
 		}
-		if _, readErr := run(ctx, conn, "PRAGMA journal_mode"); readErr != nil || time.Now().After(deadline) {
+		if _, readErr := run(ctx, conn, "PRAGMA journal_mode"); readErr != nil || ctx.Err() != nil {
 			return fmt.Errorf("PRAGMA journal_mode = WAL: %w", err)
 		}
 		time.Sleep(walPause)

@@ -1,0 +1,39 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	_ "modernc.org/sqlite"
+)
+
+// roleVariable makes the test program one of the processes that a test starts.
+const roleVariable = "SEMEL_INTEGRATION_ROLE"
+
+// roles are what a child process may be. Standard input and output are the
+// test's; a role ends when its input does.
+var roles = map[string]func() error{
+	"sqlite-worker": sqliteWorker,
+	"sqlite-open":   sqliteOpen,
+	"sqlite-load":   sqliteLoad,
+	"sqlite-joined": sqliteJoined,
+	"sqlite-race":   sqliteRace,
+}
+
+func TestMain(m *testing.M) {
+	countCommits()
+	name := os.Getenv(roleVariable)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	role, ok := roles[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "no role %q\n", name)
+		os.Exit(2)
+	}
+	if err := role(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

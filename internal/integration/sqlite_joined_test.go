@@ -1,0 +1,401 @@
+package integration
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/sqlstore"
+)
+
+// dbtx is what sqlc generates.
+type dbtx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+var _ dbtx = (*sqlstore.JoinedTx)(nil)
+
+// runJoined runs work as a joined attempt of key whose every effect is in the
+// transaction.
+func runJoined(t *testing.T, s *sqliteStore, work func(ctx context.Context) semel.Completion) (semel.Result, error) {
+	t.Helper()
+	return newGuard(t, s, semel.Config{}).Run(t.Context(), joined("k"), work)
+}
+
+// mustTx opens the transaction of a joined attempt.
+func mustTx(ctx context.Context, t *testing.T) *sqlstore.JoinedTx {
+	t.Helper()
+	tx, err := sqlstore.Tx(ctx)
+	if err != nil {
+		t.Error(err)
+	}
+	return tx
+}
+
+func TestJoinedTxIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	t.Run("each call of Tx returns it, and all four methods work in it", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			_, err := mustTx(ctx, t).ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			stmt, err := mustTx(ctx, t).PrepareContext(ctx, insertPayment)
+			assert.NoError(t, err)
+			_, err = stmt.ExecContext(ctx, "b")
+			assert.NoError(t, err)
+			var n int
+			assert.NoError(t, mustTx(ctx, t).QueryRowContext(ctx, "SELECT count(*) FROM payments").Scan(&n))
+			assert.Equal(t, n, 2, "rows that the transaction sees")
+			rows, err := mustTx(ctx, t).QueryContext(ctx, "SELECT key FROM payments")
+			assert.NoError(t, err)
+			assert.NoError(t, rows.Close())
+			assert.Equal(t, s.payments(t), 0, "rows that others see")
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, s.payments(t), 2)
+	})
+	t.Run("a context that ends after it was opened with it does not end it", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			short, cancel := context.WithCancel(ctx)
+			tx := mustTx(short, t)
+			cancel()
+			_, err := tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, s.payments(t), 1)
+	})
+	t.Run("savepoints are free to use", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			for _, query := range []string{
+				"INSERT INTO payments (key) VALUES ('kept')", "SAVEPOINT mine",
+				"INSERT INTO payments (key) VALUES ('undone')", "ROLLBACK TO mine", "RELEASE mine",
+			} {
+				_, err := tx.ExecContext(ctx, query)
+				assert.NoError(t, err)
+			}
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, s.payments(t), 1)
+	})
+	t.Run("a constraint that fails leaves it usable", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, nil)
+			assert.True(t, err != nil, "NULL is refused")
+			_, err = tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, s.payments(t), 1)
+	})
+}
+
+func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
+	t.Parallel()
+	t.Run("elsewhere the error says what to do", func(t *testing.T) {
+		t.Parallel()
+		_, err := sqlstore.Tx(t.Context())
+		assert.Contains(t, err.Error(), "run the handler in joined mode")
+	})
+	t.Run("after the handler has returned it is closed (R37)", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		var (
+			tx    *sqlstore.JoinedTx
+			stmt  *sql.Stmt
+			after context.Context
+		)
+		_, err := runJoined(t, s, func(ctx context.Context) (done semel.Completion) {
+			var err error
+			after, tx = context.WithoutCancel(ctx), mustTx(ctx, t)
+			stmt, err = tx.PrepareContext(ctx, insertPayment)
+			assert.NoError(t, err)
+			return created
+		})
+		assert.NoError(t, err)
+		_, err = tx.ExecContext(after, insertPayment, "late")
+		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
+		err = tx.QueryRowContext(after, "SELECT 1").Scan(new(int))
+		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
+		_, err = tx.QueryContext(after, "SELECT 1")
+		assert.True(t, err != nil, "a query fails")
+		_, err = tx.PrepareContext(after, "SELECT 1")
+		assert.True(t, err != nil, "preparing fails")
+		_, err = stmt.ExecContext(after, "late")
+		assert.True(t, err != nil, "a prepared statement fails")
+		_, err = sqlstore.Tx(after)
+		assert.True(t, err != nil, "it is not opened again")
+		assert.Equal(t, s.payments(t), 0)
+	})
+	t.Run("a goroutine that the handler left behind cannot open one", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		var after context.Context
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			after = context.WithoutCancel(ctx)
+			return created
+		})
+		assert.NoError(t, err)
+		_, err = sqlstore.Tx(after)
+		assert.True(t, err != nil, "an error")
+		_, err = s.handles.Write.ExecContext(t.Context(), insertPayment, "others")
+		assert.NoError(t, err)
+	})
+}
+
+func TestJoinedTxCannotBeEndedByItsHandler(t *testing.T) {
+	t.Parallel()
+	t.Run("statements that would are refused, and it goes on", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			for _, query := range []string{"COMMIT", " rollback", "BEGIN", "end;", "/* x */ COMMIT", "INSERT INTO payments (key) VALUES ('a'); COMMIT"} {
+				_, err := tx.ExecContext(ctx, query)
+				assert.True(t, err != nil, "Exec of %q fails", query)
+				_, err = tx.PrepareContext(ctx, query)
+				assert.True(t, err != nil, "Prepare of %q fails", query)
+				_, err = tx.QueryContext(ctx, query)
+				assert.True(t, err != nil, "Query of %q fails", query)
+				assert.Contains(t, tx.QueryRowContext(ctx, query).Scan().Error(), "is refused", query)
+			}
+			assert.Equal(t, s.payments(t), 0, "rows committed meanwhile")
+			_, err := tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, s.payments(t), 1)
+	})
+	t.Run("one that ended all the same is never taken for committed", func(t *testing.T) {
+		t.Parallel()
+		tap, name := newTap(t)
+		s := newSQLiteOn(t, name)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			endBehind(ctx, t, tap, tx)
+			return created
+		})
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+		rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+		assert.NoError(t, err)
+		assert.Equal(t, rec.State, semel.StateRunning, "the claim is left")
+	})
+}
+
+// endBehind ends the transaction on its connection without the wrapper seeing
+// it, as a function of the database could: the tap runs COMMIT instead of the
+// statement.
+func endBehind(ctx context.Context, t *testing.T, d *tap, tx *sqlstore.JoinedTx) {
+	t.Helper()
+	d.swap("SELECT 'go'", "COMMIT")
+	defer d.swap("", "")
+	_, err := tx.ExecContext(ctx, "SELECT 'go'")
+	assert.NoError(t, err)
+}
+
+func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
+	t.Parallel()
+	t.Run("by a statement that was interrupted (R12)", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, "before")
+			assert.NoError(t, err)
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			_, err = tx.ExecContext(short, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
+				INSERT INTO payments (key) SELECT 'endless' FROM n`)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			_, err = tx.ExecContext(ctx, insertPayment, "after")
+			assert.Contains(t, err.Error(), "the transaction is gone")
+			return created // as if nothing had happened
+		})
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+		assert.Equal(t, s.payments(t), 0)
+	})
+	t.Run("by a full disk", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, "before")
+			assert.NoError(t, err)
+			var most int
+			assert.NoError(t, tx.QueryRowContext(ctx, "PRAGMA max_page_count = 40").Scan(&most))
+			_, err = tx.ExecContext(ctx, "INSERT INTO payments (key) VALUES (hex(zeroblob(1000000)))")
+			assert.Contains(t, err.Error(), "full")
+			tx.ExecContext(ctx, insertPayment, "after") //nolint:errcheck // a handler that does not look.
+			return semel.Completion{}
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, s.payments(t), 0)
+	})
+	t.Run("by the handler's deadline, and the writer is free", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		g := newGuard(t, s, semel.Config{HandlerDeadline: 100 * time.Millisecond})
+		release := make(chan struct{})
+		finished := make(chan error, 1)
+		_, err := g.Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			<-release
+			_, err = tx.ExecContext(context.WithoutCancel(ctx), insertPayment, "b")
+			finished <- err
+			return created
+		})
+		assert.ErrorIs(t, err, semel.ErrStillRunning)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err = s.handles.Write.ExecContext(ctx, insertPayment, "others")
+		assert.NoError(t, err, "another writer, while the handler is still running")
+		close(release)
+		assert.ErrorIs(t, <-finished, semel.ErrStillRunning)
+		wait(t, func() bool {
+			rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+			return err == nil && rec.State == semel.StateReleased
+		})
+		assert.Equal(t, s.payments(t), 1, "rows, that of the other writer")
+	})
+}
+
+// wait asks until it is so, for at most ten seconds.
+func wait(t *testing.T, so func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatal("it has not come about in ten seconds")
+		}
+	}
+}
+
+func TestJoinedCommit(t *testing.T) {
+	t.Parallel()
+	isCommit := func(query string) bool { return query == "COMMIT" }
+	errDisk := errors.New("disk I/O error")
+
+	t.Run("refused by a deferred constraint is known undone, and released", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		_, err := s.handles.Write.Exec(`CREATE TABLE refunds (payment INTEGER REFERENCES payments (id) DEFERRABLE INITIALLY DEFERRED)`)
+		assert.NoError(t, err)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			tx := mustTx(ctx, t)
+			_, err := tx.ExecContext(ctx, insertPayment, "a")
+			assert.NoError(t, err)
+			_, err = tx.ExecContext(ctx, "INSERT INTO refunds VALUES (12345)")
+			assert.NoError(t, err)
+			return created
+		})
+		assert.ErrorIs(t, err, semel.ErrCommitRefused)
+		assert.Contains(t, err.Error(), "FOREIGN KEY")
+		assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+		assert.Equal(t, s.payments(t), 0)
+		res, err = runJoined(t, s, payOnce)
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted, "the next attempt")
+	})
+	t.Run("without an answer is looked up, and found done", func(t *testing.T) {
+		t.Parallel()
+		tap, name := newTap(t)
+		s := newSQLiteOn(t, name)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			done := payOnce(ctx)
+			tap.fail(nil, func(query string) error {
+				if isCommit(query) {
+					return errDisk
+				}
+				return nil
+			})
+			return done
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, s.payments(t), 1)
+	})
+	t.Run("without an answer that did not happen leaves the claim", func(t *testing.T) {
+		t.Parallel()
+		tap, name := newTap(t)
+		s := newSQLiteOn(t, name)
+		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			done := payOnce(ctx)
+			tap.fail(func(query string) error {
+				if isCommit(query) || query == "ROLLBACK" {
+					return errDisk
+				}
+				return nil
+			}, nil)
+			return done
+		})
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		tap.fail(nil, nil)
+		assert.Equal(t, s.payments(t), 0)
+		_, err = s.handles.Write.Exec(insertPayment, "others")
+		assert.NoError(t, err, "the writer is free: the connection that could not roll back was closed")
+	})
+	t.Run("of a superseded attempt rolls back (promise 4)", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		first, err := s.Begin(t.Context(), beginFor("k"))
+		assert.NoError(t, err)
+		assert.NoError(t, s.clock.Advance(2*time.Minute))
+		_, err = s.Begin(t.Context(), beginFor("k"))
+		assert.NoError(t, err)
+		j := s.Join(first.Record.Claim())
+		assert.NoError(t, pay(j.Context(t.Context())))
+		held, err := j.Commit(t.Context(), doneWith("late"))
+		assert.NoError(t, err)
+		assert.Equal(t, held, semel.Held{Status: semel.HeldSuperseded, State: semel.StateRunning})
+		assert.Equal(t, s.payments(t), 0)
+	})
+}
+
+func TestJoinedUndoKeepsTheReplyAndNotTheRows(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	declined := semel.Completion{Verdict: semel.VerdictKeep, Undo: true, Reply: semel.Reply{Status: 402}}
+	for _, want := range []semel.Outcome{semel.OutcomeExecuted, semel.OutcomeReplayed} {
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			assert.NoError(t, pay(ctx))
+			return declined
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, want)
+		assert.Equal(t, res.Reply.Status, 402)
+	}
+	assert.Equal(t, s.payments(t), 0)
+}
