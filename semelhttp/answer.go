@@ -40,14 +40,18 @@ func (x *exchange) answer(res semel.Result, err error) {
 // part of a reply that is not the end of the operation, or the handler wanted
 // it so.
 func (x *exchange) cut(res semel.Result, err error) bool {
-	var known *semel.Error
 	switch {
 	case x.aborted, x.reply.broken:
 		return true
 	case x.reply.started:
 		return err != nil || !res.Ran
 	}
-	return err != nil && !errors.As(err, &known) // the handler ended its goroutine
+	return err != nil && !isSemel(err) // the handler ended its goroutine
+}
+
+func isSemel(err error) bool {
+	var known *semel.Error
+	return errors.As(err, &known)
 }
 
 // abort breaks the connection.

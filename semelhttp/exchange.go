@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +58,9 @@ func (x *exchange) serve() {
 	res, err := x.run()
 	x.record = res.Record
 	x.answer(res, err)
+	if err == nil {
+		x.reply.recycle()
+	}
 }
 
 // run asks the guard. The handler's share of the buffers is given back here
@@ -91,17 +95,14 @@ func (x *exchange) admit() *problem {
 func (x *exchange) readKey() *problem {
 	cfg := &x.p.mw.cfg
 	key, err := idempotencykey.Parse(x.request.Header[cfg.KeyHeader], cfg.Strict)
-	var said *semel.Error
 	switch {
-	case err == nil:
-		x.key = key
-		return nil
 	case errors.Is(err, idempotencykey.ErrMissing):
 		return &problem{code: CodeKeyMissing, detail: "The request has no " + cfg.KeyHeader + " header."}
-	case errors.As(err, &said):
-		return &problem{code: CodeKeyInvalid, detail: said.Text}
+	case err != nil:
+		return &problem{code: CodeKeyInvalid, detail: strings.TrimPrefix(err.Error(), "semel: ")}
 	}
-	return &problem{code: CodeKeyInvalid}
+	x.key = key
+	return nil
 }
 
 func (x *exchange) readScope() *problem {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/semel-dev/semel"
 )
@@ -37,10 +38,14 @@ var notSaved = map[string]bool{
 	headerOutcome:               true,
 }
 
+// headerMaps are for the snapshots that the recorder takes. A handler never
+// holds one, and a store copies what it keeps.
+var headerMaps = sync.Pool{New: func() any { return make(http.Header) }}
+
 // changes compares the header that a handler leaves with the one it received,
 // which belongs to the layers outside and is not saved (R26).
 func changes(before, after http.Header) (changed http.Header, removed []string) {
-	changed = make(http.Header, len(after))
+	changed, _ = headerMaps.Get().(http.Header)
 	for name, values := range after {
 		if old, ok := before[name]; !ok || !slices.Equal(old, values) {
 			changed[name] = values

@@ -47,6 +47,9 @@ type recorder struct {
 	rest     *os.File // what came after body
 	broken   bool     // rest could not be written
 	trailers http.Header
+
+	small  [512]byte // a body that fits has no allocation of its own
+	values [2]string // the same for the headers that are added
 }
 
 var (
@@ -57,7 +60,7 @@ var (
 )
 
 func (r *recorder) init(p *protected, to http.ResponseWriter) {
-	r.p, r.to, r.declared = p, to, -1
+	r.p, r.to, r.declared, r.body = p, to, -1, r.small[:0]
 	outside := to.Header()
 	if len(outside) == 0 {
 		r.header = make(http.Header)
@@ -102,8 +105,10 @@ func (r *recorder) inform(status int) {
 func (r *recorder) fix(status int) {
 	r.status = status
 	r.changed, r.removed = changes(r.before, r.header)
-	if length, err := strconv.ParseInt(r.changed.Get("Content-Length"), 10, 64); err == nil && length >= 0 {
-		r.declared = length
+	if said := r.changed["Content-Length"]; len(said) > 0 {
+		if length, err := strconv.ParseInt(said[0], 10, 64); err == nil && length >= 0 {
+			r.declared = length
+		}
 	}
 }
 
@@ -317,9 +322,11 @@ func (r *recorder) sendHead(outcome string) {
 	}
 	maps.Copy(h, r.changed)
 	delete(h, headerReplayed)
-	h.Set(headerOutcome, outcome)
+	r.values[0] = outcome
+	h[headerOutcome] = r.values[0:1:1]
 	if r.lengthKnown() {
-		h.Set("Content-Length", strconv.FormatInt(r.written, 10))
+		r.values[1] = strconv.FormatInt(r.written, 10)
+		h["Content-Length"] = r.values[1:2:2]
 	}
 	r.to.WriteHeader(r.status)
 }
@@ -343,6 +350,15 @@ func (r *recorder) sendBody() error {
 
 // sendTrailers sets what goes out after the body, at the end of the request.
 func (r *recorder) sendTrailers() { maps.Copy(r.to.Header(), r.trailers) }
+
+// recycle lets the snapshot be used again, once it is sent and saved. After a
+// fault a store may not be done with it.
+func (r *recorder) recycle() {
+	if r.changed != nil {
+		clear(r.changed)
+		headerMaps.Put(r.changed)
+	}
+}
 
 // free gives memory, budget and file back.
 func (r *recorder) free() {

@@ -163,6 +163,7 @@ type faultyStore struct {
 	mu       sync.Mutex
 	beginErr error
 	beginFor time.Duration // Begin hangs for so long, or until its context ends
+	extend   error
 	finish   error
 	commit   error // Commit refuses or breaks
 	journal  []string
@@ -196,6 +197,16 @@ func (s *faultyStore) Begin(ctx context.Context, p semel.BeginParams) (semel.Beg
 		return semel.BeginResult{}, err
 	}
 	return s.Store.Begin(ctx, p)
+}
+
+func (s *faultyStore) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+	s.mu.Lock()
+	err := s.extend
+	s.mu.Unlock()
+	if err != nil {
+		return semel.Held{}, err
+	}
+	return s.Store.Extend(ctx, c, p)
 }
 
 func (s *faultyStore) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {

@@ -32,7 +32,12 @@ func New(t testing.TB, handler http.Handler) *Server {
 		defer close(served)
 		server.Serve(l) //nolint:errcheck // it ends by Close.
 	}()
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.dial() }}
+	// A connection for each request: on a used one the transport would send a
+	// request with a key again by itself.
+	transport := &http.Transport{
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return l.dial() },
+		DisableKeepAlives: true,
+	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		server.Close()

@@ -1,0 +1,132 @@
+package semelhttp_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/fingerprint"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/memstore"
+	"github.com/semel-dev/semel/semelhttp"
+)
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+
+	t.Run("A bad setting is refused with its field and its bound", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		for want, cfg := range map[string]semelhttp.Config{
+			"MaxRequestBody is -1 bytes; it must be positive": {MaxRequestBody: -1},
+			"MaxReplyBody is -1 bytes; it must be positive":   {MaxReplyBody: -1},
+			"ByteBudget is -1 bytes; it must be positive":     {ByteBudget: -1},
+			"BodyReadTimeout is -1s; it must be positive":     {BodyReadTimeout: -time.Second},
+			`KeyHeader is "My Key", which is not`:             {KeyHeader: "My Key"},
+		} {
+			_, err := semelhttp.New(s.guard, callerScope, cfg)
+			assert.ErrorIs(t, err, semel.ErrConfig)
+			assert.Contains(t, err.Error(), "semelhttp: "+want)
+		}
+	})
+
+	t.Run("Guard, scope and handler are required", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		_, err := semelhttp.New(nil, callerScope, semelhttp.Config{})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "g is required")
+		_, err = semelhttp.New(s.guard, nil, semelhttp.Config{})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "scope is required")
+		_, err = s.mw.Protect(nil, semelhttp.Route{Name: "orders"})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "next is required")
+	})
+
+	t.Run("A bad route is refused with its field and its bound", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		for want, route := range map[string]semelhttp.Route{
+			"Route.Name is required":                             {},
+			`Path is "orders"; it must start with a slash`:       {Name: "orders", Path: "orders"},
+			"Methods has GET, which never needs a key":           {Name: "orders", Methods: []string{"POST", "GET"}},
+			`Methods has "post", which is not a method`:          {Name: "orders", Methods: []string{"post"}},
+			"NotApplied has 200; only statuses from 400 to 599":  {Name: "orders", NotApplied: []int{200}},
+			"AllInTx goes with Mode semel.Joined only":           {Name: "orders", AllInTx: true},
+			"MaxRequestBody is -1 bytes; it must be positive":    {Name: "orders", MaxRequestBody: -1},
+			"at most ByteBudget (268435456)":                     {Name: "orders", MaxReplyBody: 1 << 40},
+			`Headers has "Authorization": a credential changes`:  {Name: "orders", Headers: []string{"Authorization"}},
+			`Route "orders": Path is "x"; it must start with a `: {Name: "orders", Path: "x"},
+		} {
+			_, err := s.mw.Protect(http.NotFoundHandler(), route)
+			assert.ErrorIs(t, err, semel.ErrConfig)
+			assert.Contains(t, err.Error(), want)
+		}
+	})
+
+	t.Run("Every method that never needs a key is refused", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "TRACE", "CONNECT"} {
+			_, err := s.mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: method, Methods: []string{method}})
+			assert.ErrorIs(t, err, semel.ErrConfig)
+		}
+		_, err := s.mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Methods: []string{"PUT", "DELETE"}})
+		assert.NoError(t, err)
+	})
+
+	t.Run("Two routes with one name are refused", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		s.protect(t, semelhttp.Route{Name: "orders"}, s.created)
+		_, err := s.mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders"})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "is taken")
+	})
+
+	t.Run("A mode that the store cannot run fails at construction", func(t *testing.T) {
+		t.Parallel()
+		store, err := memstore.New(memstore.Config{})
+		assert.NoError(t, err)
+		g, err := semel.New(store, semel.Hold(), semel.Config{})
+		assert.NoError(t, err)
+		mw, err := semelhttp.New(g, callerScope, semelhttp.Config{})
+		assert.NoError(t, err)
+		_, err = mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Mode: semel.Joined})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+	})
+
+	t.Run("A bad older fingerprint fails at construction", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{mw: semelhttp.Config{OlderFingerprints: []fingerprint.Config{{Headers: []string{"Cookie"}}}}})
+		_, err := s.mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders"})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+	})
+
+	t.Run("A short secret is refused", func(t *testing.T) {
+		t.Parallel()
+		_, err := semelhttp.AuthorizationHMAC([]byte("0123456789abcde"))
+		assert.ErrorIs(t, err, semel.ErrConfig)
+	})
+}
+
+func TestAuthorizationHMAC(t *testing.T) {
+	t.Parallel()
+	digest := func(secret string, values ...string) semel.Digest {
+		hmac, err := semelhttp.AuthorizationHMAC([]byte(secret))
+		assert.NoError(t, err)
+		return hmac(&http.Request{Header: http.Header{"Authorization": values}})
+	}
+	t.Run("It depends on the credential, on the secret, and on nothing else", func(t *testing.T) {
+		t.Parallel()
+		const secret = "0123456789abcdef"
+		one := digest(secret, "Bearer one")
+		assert.Equal(t, digest(secret, "Bearer one"), one)
+		assert.True(t, digest(secret, "Bearer two") != one, "another credential differs")
+		assert.True(t, digest(secret+"x", "Bearer one") != one, "another secret differs")
+		assert.True(t, digest(secret) != semel.Digest{}, "no credential is not the zero digest")
+		assert.True(t, digest(secret, "a", "b") != digest(secret, "ab"), "two lines are not one")
+	})
+}

@@ -1,0 +1,163 @@
+package semelhttp_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/internal/memhttp"
+	"github.com/semel-dev/semel/semelhttp"
+)
+
+// lines is a logger's output.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.buf.Reset()
+	return l.buf.String()
+}
+
+func (l *lines) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+func TestLog(t *testing.T) {
+	t.Parallel()
+
+	t.Run("A keyed request has one line with all there is to find it by", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger()}})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created))
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			synctest.Wait()
+			assert.Equal(t, log.take(), "level=INFO msg=\"semel: request\" route=orders outcome=executed status=201 "+
+				"idempotency_key=6ab9f1eb8f7d scope_digest=c6fb6928ae56 operation_id="+
+				semel.NewOperationID("semel", "orders:anonymous", "k1", 0).String()+" attempt=1 duration=0s\n")
+		})
+	})
+
+	t.Run("The level says who has to look", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger()}})
+			fail := true
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+				if fail {
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				}
+				s.created(w, r)
+			}))
+			expect := func(level, outcome string) {
+				synctest.Wait()
+				assert.Contains(t, log.take(), "level="+level+` msg="semel: request" route=orders outcome=`+outcome)
+			}
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			expect("WARN", "unknown")
+			fail = false
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			expect("WARN", "executed") // a takeover
+			post(t, srv.Client(), srv.URL(), "k2", "")
+			expect("INFO", "executed")
+			post(t, srv.Client(), srv.URL(), "k2", "")
+			expect("DEBUG", "replayed")
+			post(t, srv.Client(), srv.URL(), "k2", "other")
+			expect("INFO", "key-reused")
+			post(t, srv.Client(), srv.URL(), "", "")
+			expect("DEBUG", "released")
+			s.store.set(func(s *faultyStore) { s.beginErr = errors.New("connection refused") })
+			post(t, srv.Client(), srv.URL(), "k2", "")
+			expect("ERROR", "released")
+		})
+	})
+
+	t.Run("With LogKeys the key itself is logged", func(t *testing.T) {
+		t.Parallel()
+		var log lines
+		s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger(), LogKeys: true}})
+		h := s.protect(t, semelhttp.Route{}, s.created)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", nil)
+		assert.NoError(t, err)
+		r.Header.Set("Idempotency-Key", "k1")
+		h.ServeHTTP(&drop{header: http.Header{}}, r)
+		assert.Contains(t, log.take(), "idempotency_key=k1 ")
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	t.Run("Neither key, scope nor body is in any log line or error answer", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			s := newService(t, settings{
+				recovery: semel.Hold(),
+				guard:    semel.Config{Logger: log.logger()},
+				mw:       semelhttp.Config{Logger: log.logger()},
+			})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				assert.NoError(t, err)
+				if bytes.Contains(body, []byte("panic")) {
+					panic("out of paper") //nolint:forbidigo // that is the case.
+				}
+				s.created(w, r)
+			}))
+			var answers strings.Builder
+			send := func(key, body string) {
+				got, err := do(srv.Client(), http.MethodPost, srv.URL(), key, body, "X-Caller", "canary-caller")
+				if err == nil {
+					answers.WriteString(got.text)
+				}
+			}
+			send("canary-7f3a", "canary-body")                       // success
+			send("canary-7f3a", "canary-body")                       // replay
+			send("canary-7f3a", "canary-body-2")                     // mismatch
+			send("canary-7f3a canary", "canary-body")                // 400
+			send(`"canary-7f3a`, "canary-body")                      // 400 of the other form
+			send("canary-8", "canary-body panic")                    // panic
+			send("canary-8", "canary-body panic")                    // unknown
+			send("canary-9"+strings.Repeat("x", 300), "canary-body") // too long
+			s.store.set(func(s *faultyStore) { s.finish = errors.New("connection refused") })
+			send("canary-a", "canary-body") // the end cannot be saved
+			send("canary-a", "canary-body") // in progress
+			s.store.set(func(s *faultyStore) { s.beginErr = errors.New("connection refused") })
+			send("canary-b", "canary-body") // the store is down
+			synctest.Wait()
+			logged := log.take()
+			assert.Equal(t, strings.Count(logged, `msg="semel: request"`), 11, "one line a request")
+			assert.True(t, !strings.Contains(logged, "canary"), "the log has a canary:\n%s", logged)
+			assert.True(t, !strings.Contains(answers.String(), "canary"), "an answer has a canary:\n%s", answers.String())
+		})
+	})
+}
