@@ -31,12 +31,12 @@ func (f fault) Name() string {
 // faults is what the page offers, in its order.
 var faults = []fault{
 	{payments.NoFault, "Nothing", "The network is well and every server lives."},
-	{payments.RequestLost, "Request lost", "It never arrived: no work was done. The client hears nothing."},
-	{payments.ReplyLost, "Reply lost", "The work was done, and the answer went missing. The client hears nothing."},
-	{payments.KilledBeforeCharge, "Killed before the charge", "The server dies half-way and no money has moved. The client hears nothing."},
-	{payments.KilledAfterCharge, "Killed after the charge", "The server dies half-way and the money has moved. The client hears nothing."},
-	{payments.Slow, "Slow", "The client gives up before the answer comes. The work goes on without it."},
-	{payments.BankError, "Bank error", "The bank fails and takes nothing. The shop says so: an error is an answer."},
+	{payments.RequestLost, "Request lost", "It never arrived. No work was done."},
+	{payments.ReplyLost, "Reply lost", "The work was done, and the answer went missing."},
+	{payments.KilledBeforeCharge, "Killed before the charge", "The service dies half-way. No money has moved."},
+	{payments.KilledAfterCharge, "Killed after the charge", "The service dies half-way. The money has moved."},
+	{payments.Slow, "Slow", "The client gives up before the answer. The work goes on."},
+	{payments.BankError, "Bank error", "The bank fails and takes nothing. The shop says so."},
 }
 
 // faultNamed returns the fault that the form calls name.

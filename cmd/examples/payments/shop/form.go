@@ -48,8 +48,7 @@ var errTooLarge = fmt.Errorf("the form is over %d bytes", formLimit)
 func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
 	if err := r.ParseForm(); err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return form{}, errTooLarge
 		}
 		return form{}, fmt.Errorf("the form cannot be read: %w", err)

@@ -45,7 +45,8 @@ func (v requestView) Log() string {
 }
 
 // plain writes a line of JSON as its message and name=value pairs, in their
-// order, without what the page shows anyhow. Any other line stays as it is.
+// order, without what the page shows anyhow and the everyday levels. Any other
+// line stays as it is.
 func plain(line string) string {
 	d := json.NewDecoder(strings.NewReader(line))
 	d.UseNumber()
@@ -63,12 +64,13 @@ func plain(line string) string {
 		if err := d.Decode(&value); err != nil {
 			return line
 		}
-		switch name {
-		case "time", "request":
-		case "msg":
-			message = bare(value)
+		text := bare(value)
+		switch {
+		case name == "time", name == "request", name == "level" && (text == "INFO" || text == "DEBUG"):
+		case name == "msg":
+			message = text
 		default:
-			pairs = append(pairs, fmt.Sprintf("%v=%s", name, bare(value)))
+			pairs = append(pairs, fmt.Sprintf("%v=%s", name, text))
 		}
 	}
 	return strings.Join(append([]string{message}, pairs...), " ")

@@ -12,7 +12,7 @@ import (
 )
 
 // shownRequests is how many of the recent requests the page shows.
-const shownRequests = 12
+const shownRequests = 10
 
 // open shows the page with the orders that are open, or new ones.
 func (s *shop) open(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package shop_test
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/shop"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 func TestPage(t *testing.T) {
@@ -367,9 +367,7 @@ func TestRefusing(t *testing.T) {
 			{"keyless-state", "", `keyless-state is &#34;&#34;`},
 		} {
 			form := url.Values{"do": {"pay both"}}
-			for name, values := range good {
-				form[name] = values
-			}
+			maps.Copy(form, good)
 			form.Set(bad.field, bad.value)
 			v.post(form)
 			assert.Equal(t, v.status, http.StatusBadRequest, "%s=%q", bad.field, bad.value)

@@ -4,9 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 func TestMoneyIsWrittenInDollars(t *testing.T) {
@@ -41,7 +40,8 @@ func TestAccountIsJudgedByItsCharges(t *testing.T) {
 func TestLogLinesAreWrittenPlainly(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`{"time":"t","level":"INFO","msg":"paid","request":"4","attempt":2,"id":"a b"}`: "paid level=INFO attempt=2 id=a b",
+		`{"time":"t","level":"INFO","msg":"paid","request":"4","attempt":2,"id":"a b"}`: "paid attempt=2 id=a b",
+		`{"level":"WARN","msg":"not paid"}`:                                             "not paid level=WARN",
 		`{"msg":"m","quoted":"a\"b","group":{"x":[1,2]},"big":12345678901234567890}`:    `m quoted="a\"b" group={"x":[1,2]} big=12345678901234567890`,
 		`not json`:     "not json",
 		`{"msg":"cut`:  `{"msg":"cut`,
