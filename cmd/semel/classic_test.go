@@ -7,9 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 // The classic tests of retry safety, against the real system.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -183,7 +182,7 @@ func background(ctx context.Context, d *demo.Demo) (running context.Context, sto
 func (f *demoFlags) announce(w io.Writer, d *demo.Demo) {
 	dir, temporary := d.Data()
 	if f.asJSON {
-		json.NewEncoder(w).Encode(map[string]any{"url": d.URL(), "data": dir, "temporary": temporary})
+		printJSON(w, map[string]any{"url": d.URL(), "data": dir, "temporary": temporary})
 		return
 	}
 	note := ""
@@ -246,7 +245,7 @@ func (f *demoFlags) playAll(ctx context.Context, w io.Writer, r *scripts.Runner,
 		}
 		broken = broken || !report.Holds
 		if f.asJSON {
-			json.NewEncoder(w).Encode(report)
+			printJSON(w, report)
 			continue
 		}
 		fmt.Fprintln(w)

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +63,11 @@ func (e *usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// printJSON prints v as one line of JSON.
+func printJSON(w io.Writer, v any) {
+	json.NewEncoder(w).Encode(v) //nolint:errcheck,errchkjson // a reader that has left cannot be told so.
 }
 
 // newRoot returns the command with all below it.

@@ -8,9 +8,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 func needProc(t *testing.T) {

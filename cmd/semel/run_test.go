@@ -17,9 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 // mainVariable turns this test program into semel itself, so that the tests

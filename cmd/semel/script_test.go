@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/scripts"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 func TestEveryScriptHolds(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -26,7 +25,8 @@ func newVersion(s streams) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := readVersion()
 			if asJSON {
-				return json.NewEncoder(s.out).Encode(v)
+				printJSON(s.out, v)
+				return nil
 			}
 			fmt.Fprintf(s.out, "semel %s %s, %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
 			return nil

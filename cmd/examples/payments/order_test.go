@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 const jsonType = "application/json"

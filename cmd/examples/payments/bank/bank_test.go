@@ -12,11 +12,10 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"github.com/semel-dev/semel/internal/assert"
-	"github.com/semel-dev/semel/sqlstore"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/bank"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 const order = `{"amount":2500,"currency":"USD","recipientId":"r_123"}`

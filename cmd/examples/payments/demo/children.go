@@ -6,11 +6,10 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/semel-dev/semel/sqlstore"
-
 	"github.com/semel-dev/semel/cmd/examples/payments/bank"
 	"github.com/semel-dev/semel/cmd/examples/payments/service"
 	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 // ChildConfig is what a child process is told on its command line.

@@ -22,11 +22,10 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite" of all three files
 
 	"github.com/semel-dev/semel"
-	"github.com/semel-dev/semel/sqlstore"
-
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
 	"github.com/semel-dev/semel/cmd/examples/payments/shop"
 	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 const (

@@ -5,9 +5,8 @@ import (
 	"database/sql"
 	"net/http"
 
-	"github.com/semel-dev/semel/idempotencykey"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/idempotencykey"
 )
 
 // book is the order book: how many different orders there were at each door.

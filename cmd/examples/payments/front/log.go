@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/semel-dev/semel/idempotencykey"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/idempotencykey"
 )
 
 const (

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 func TestEveryFaultHasAScriptOfItsName(t *testing.T) {

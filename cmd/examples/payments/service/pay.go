@@ -10,9 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/semel-dev/semel"
-	"github.com/semel-dev/semel/sqlstore"
-
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 // Payment is a payment as it is stored and shown.

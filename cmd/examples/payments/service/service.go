@@ -25,10 +25,9 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/semelhttp"
 	"github.com/semel-dev/semel/sqlstore"
-
-	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 const (

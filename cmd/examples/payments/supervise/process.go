@@ -130,10 +130,10 @@ func (p *Process) Run(ctx context.Context) error {
 	failed := 0
 	for {
 		err := p.runOnce(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the child was ended, which is no fault.
+		}
+		if err == nil {
 			failed = 0
 			continue
 		}

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/semel-dev/semel/internal/assert"
-
 	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
+	"github.com/semel-dev/semel/internal/assert"
 )
 
 // childVariable makes this test program a child of the kind it names.

@@ -32,7 +32,7 @@ func Serve(ctx context.Context, listen string, handler http.Handler, stdin io.Re
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		io.Copy(io.Discard, stdin)
+		io.Copy(io.Discard, stdin) //nolint:errcheck // an error is an end too.
 	}()
 	select {
 	case err := <-served:
