@@ -117,17 +117,17 @@ func (x *exchange) readScope() *problem {
 
 // call describes the request to the guard.
 func (x *exchange) call() semel.Call {
-	p, print := x.p, x.print()
+	p, sent := x.p, x.sent()
 	c := semel.Call{
 		Scope:       x.scope,
 		Key:         x.key,
-		Fingerprint: p.prints.Of(print),
+		Fingerprint: p.prints.Of(sent),
 		Trace:       traceparent(x.request),
 		Mode:        p.route.Mode,
 		AllInTx:     p.route.AllInTx,
 	}
 	if len(p.mw.cfg.OlderFingerprints) > 0 {
-		c.Refingerprint = func(policy string) (semel.Fingerprint, bool) { return p.prints.Refingerprint(print, policy) }
+		c.Refingerprint = func(policy string) (semel.Fingerprint, bool) { return p.prints.Refingerprint(sent, policy) }
 	}
 	if p.mw.cfg.Credential != nil {
 		c.Credential = p.mw.cfg.Credential(x.request)
@@ -138,7 +138,8 @@ func (x *exchange) call() semel.Call {
 	return c
 }
 
-func (x *exchange) print() fingerprint.Request {
+// sent is what the fingerprint is made of.
+func (x *exchange) sent() fingerprint.Request {
 	r := x.request
 	target := r.RequestURI
 	if target == "" { // a request made by hand
@@ -166,7 +167,7 @@ func (x *exchange) work(ctx context.Context) semel.Completion {
 	if len(x.body.data) > 0 {
 		r.Body = &x.body
 	}
-	x.reply.ctx = ctx
+	x.reply.ctx = ctx //nolint:fatcontext // it is set once, for MarkReplyStarted.
 	x.handle(r)
 	if x.aborted {
 		return semel.Completion{}

@@ -58,8 +58,8 @@ func (b *bench) handlers() map[string]http.HandlerFunc {
 			"Set-Cookie", "sid=old; HttpOnly", "Authentication-Info", "x", "Connection", "X-Hop", "X-Hop", "one",
 			"Keep-Alive", "timeout=5", "Age", "7", "X-Kept", "a", "X-Kept", "b"),
 		"forger":        answer(http.StatusCreated, "Idempotent-Replayed", "true", "Semel-Outcome", "replayed"),
-		"inner-problem": func(w http.ResponseWriter, r *http.Request) { b.ran(); b.mw.WriteProblem(w, "step-unsettled", "") },
-		"inner-busy": func(w http.ResponseWriter, r *http.Request) {
+		"inner-problem": func(w http.ResponseWriter, _ *http.Request) { b.ran(); b.mw.WriteProblem(w, "step-unsettled", "") },
+		"inner-busy": func(w http.ResponseWriter, _ *http.Request) {
 			b.ran()
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusConflict)

@@ -49,6 +49,14 @@ func TestResourceLimits(t *testing.T) {
 		assert.Equal(t, s.runCount(), 0)
 	})
 
+	t.Run("A tighter limit set outside is answered the same way", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		srv := memhttp.New(t, http.MaxBytesHandler(s.protect(t, semelhttp.Route{}, s.created), 4))
+		assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "12345").StatusCode, http.StatusRequestEntityTooLarge)
+		assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "1234").outcome(), "executed")
+	})
+
 	t.Run("A body that trickles in is given up in time, and holds no claim", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

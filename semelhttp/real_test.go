@@ -179,7 +179,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 		overBoth(t, func(t *testing.T, proto string) {
 			for _, value := range []any{"out of paper", http.ErrAbortHandler} {
 				s := newService(t, settings{})
-				srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+				srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 					if s.ran() == 1 {
 						panic(value) //nolint:forbidigo // that is the case.
 					}
@@ -193,7 +193,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 		})
 	})
 
-	t.Run("A reply of many megabytes arrives whole and is not kept in memory", func(t *testing.T) {
+	t.Run("A reply of many megabytes arrives whole and is not kept", func(t *testing.T) {
 		t.Parallel()
 		overBoth(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{mw: semelhttp.Config{MaxReplyBody: 1 << 16}})

@@ -201,6 +201,7 @@ func (r *recorder) pass(b []byte) (int, error) {
 			r.broken = true
 			return 0, err
 		}
+		os.Remove(file.Name()) // on most systems: then nothing is left when the process dies
 		r.rest = file
 	}
 	if r.broken {
@@ -365,6 +366,6 @@ func (r *recorder) free() {
 	r.p.mw.budget.give(r.taken)
 	if r.rest != nil {
 		r.rest.Close()
-		os.Remove(r.rest.Name())
+		os.Remove(r.rest.Name()) // on the others
 	}
 }

@@ -61,6 +61,7 @@ type problemType struct {
 	code    Code
 	status  int
 	outcome string // Semel-Outcome
+	or      string // the other one, where what had happened decides
 	retry   retryRule
 	wait    time.Duration // Retry-After, where the answer gives none of its own
 	from    string        // who answers it, if not the middleware and the proxy alike
@@ -167,7 +168,7 @@ var problemTypes = []problemType{
 		advice:  "Leave out either the key or the upgrade.",
 	},
 	{
-		code: CodeStoreUnavailable, status: http.StatusServiceUnavailable, outcome: outcomeReleased, retry: retryYes, wait: 5 * time.Second,
+		code: CodeStoreUnavailable, status: http.StatusServiceUnavailable, outcome: outcomeReleased, or: outcomeUnknown, retry: retryYes, wait: 5 * time.Second,
 		title:   "The record of the key cannot be read or written",
 		meaning: "The store does not answer. With `Semel-Outcome: released` nothing ran; with `unknown` the request ran and how it ended could not be saved.",
 		advice:  "Send the same request with the same key after `Retry-After`.",
@@ -185,7 +186,7 @@ var problemTypes = []problemType{
 		advice:  "Never use a new key. Ask again with the same key after a while: it gets the reply once there is one.",
 	},
 	{
-		code: CodeCommitRefused, status: http.StatusServiceUnavailable, outcome: outcomeUnknown, retry: retryByRecovery, wait: time.Second,
+		code: CodeCommitRefused, status: http.StatusServiceUnavailable, outcome: outcomeUnknown, or: outcomeReleased, retry: retryByRecovery, wait: time.Second,
 		title:   "The database refused the transaction",
 		meaning: "The work ran and its transaction was refused, for instance because another one got in its way. Nothing in the database took effect. With `Semel-Outcome: released` that is all there was; with `unknown` the work may have called something outside.",
 		advice:  "Where `retry` is true, send the same request with the same key.",

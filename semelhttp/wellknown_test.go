@@ -2,6 +2,7 @@ package semelhttp_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -44,9 +45,7 @@ func TestWellKnown(t *testing.T) {
 				},
 				"maxRequestBody": 1048576.0, "maxResponseBody": 1048576.0, "storeClass": "best-effort",
 			}
-			for name, value := range change {
-				e[name] = value
-			}
+			maps.Copy(e, change)
 			return e
 		}
 		assert.Equal(t, document, any(map[string]any{"endpoints": []any{

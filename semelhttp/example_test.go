@@ -1,0 +1,73 @@
+package semelhttp_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/memstore"
+	"github.com/semel-dev/semel/semelhttp"
+)
+
+// The smallest program that protects a handler.
+func Example() {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	guard, err := semel.New(store, semel.Hold(), semel.Config{})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	customer := func(r *http.Request) (string, error) { return r.Header.Get("X-Customer-Id"), nil }
+	protect, err := semelhttp.New(guard, customer, semelhttp.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+
+	orders := 0
+	create := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		orders++
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, "order %d", orders)
+	})
+	h, err := protect.Protect(create, semelhttp.Route{Name: "create-order", Path: "/orders"})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders", h)
+	mux.Handle(semelhttp.WellKnownPath, protect.WellKnown())
+
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	for range 2 { // the client got no answer, or the user clicked twice
+		fmt.Println(order(srv.URL+"/orders", "d6a1f0c2"))
+	}
+	// Output:
+	// 201 order 1 (replayed: "")
+	// 201 order 1 (replayed: "true")
+}
+
+func order(url, key string) string {
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(`{"sku":"A"}`)) //nolint:noctx // an example.
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set("X-Customer-Id", "c1")
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s (replayed: %q)", resp.StatusCode, body, resp.Header.Get("Idempotent-Replayed"))
+}
