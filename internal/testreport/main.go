@@ -56,6 +56,7 @@ func run(in io.Reader, out io.Writer) int {
 
 func (r *report) add(e event) {
 	switch {
+	case e.Action == "output" && e.Test == "" && verdict(e.Output):
 	case e.Action == "output":
 		r.buffer(e).WriteString(e.Output)
 	case e.Action == "build-output":
@@ -65,6 +66,12 @@ func (r *report) add(e event) {
 	default:
 		r.endPackage(e)
 	}
+}
+
+// verdict reports whether line is go test's own summary, in whose place
+// endPackage has another.
+func verdict(line string) bool {
+	return line == "FAIL\n" || line == "PASS\n" || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "ok  \t")
 }
 
 func (r *report) buffer(e event) *strings.Builder {
