@@ -31,52 +31,65 @@ func buildDemo(t *testing.T) string {
 	return program
 }
 
-// startDemo starts a demo of its own for the test and returns its address.
-func startDemo(t *testing.T, program string) string {
+// demo is a reference system of the test's own.
+type demo struct {
+	t    *testing.T
+	base string
+	// stop ends its processes; so does the end of the test.
+	stop func()
+}
+
+// startDemo starts program as a demo on a free port, with empty databases.
+func startDemo(t *testing.T, program string) demo {
 	t.Helper()
 	cmd := exec.Command(program, "demo", "--addr", "127.0.0.1:0", "--no-browser", "--json", "--data", t.TempDir())
 	cmd.Stderr = testWriter{t}
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())
-	t.Cleanup(sync.OnceFunc(func() {
+	d := demo{t: t, stop: sync.OnceFunc(func() {
 		assert.NoError(t, cmd.Process.Signal(syscall.SIGTERM), "stop the demo")
 		kill := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
 		defer kill.Stop()
 		assert.NoError(t, cmd.Wait(), "the demo's end")
-	}))
+	})}
+	t.Cleanup(d.stop)
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	assert.NoError(t, err, "read the demo's address")
 	var started struct {
 		URL string `json:"url"`
 	}
 	assert.NoError(t, json.Unmarshal(line, &started), "%s", line)
-	return started.URL
+	d.base = started.URL
+	return d
 }
 
-// ledgerOf reads the account of one door.
-func ledgerOf(t *testing.T, base, door string) account {
-	t.Helper()
-	resp, err := http.Get(base + "/demo/ledger")
-	assert.NoError(t, err)
+// read decodes what the demo answers at path.
+func (d demo) read(path string, into any) {
+	d.t.Helper()
+	resp, err := http.Get(d.base + path)
+	assert.NoError(d.t, err)
 	defer resp.Body.Close()
+	assert.NoError(d.t, json.NewDecoder(resp.Body).Decode(into), "%s", path)
+}
+
+// ledger returns the account of a door.
+func (d demo) ledger(door string) account {
+	d.t.Helper()
 	var ledger map[string]account
-	assert.NoError(t, json.NewDecoder(resp.Body).Decode(&ledger))
+	d.read("/demo/ledger", &ledger)
 	got, ok := ledger[door]
-	assert.True(t, ok, "the ledger %v has no %s", ledger, door)
+	assert.True(d.t, ok, "the ledger %v has no %s", ledger, door)
 	return got
 }
 
 // arrived is how many payment requests have reached a door.
-func arrived(t *testing.T, base, door string) int {
-	t.Helper()
-	resp, err := http.Get(base + "/demo/log")
-	assert.NoError(t, err)
-	defer resp.Body.Close()
+func (d demo) arrived(door string) int {
+	d.t.Helper()
 	var log []struct {
 		Door string `json:"door"`
 	}
-	assert.NoError(t, json.NewDecoder(resp.Body).Decode(&log))
+	d.read("/demo/log", &log)
 	n := 0
 	for _, entry := range log {
 		if entry.Door == door {

@@ -26,30 +26,30 @@ func TestShopPage(t *testing.T) {
 		{"without JavaScript", false},
 	} {
 		// start opens the page of a new demo.
-		start := func(t *testing.T) (tab, string) {
+		start := func(t *testing.T) (tab, demo) {
 			t.Helper()
 			t.Parallel()
-			base := startDemo(t, program)
+			d := startDemo(t, program)
 			b := openTab(t, browser, mode.scripts)
-			b.open(base)
-			return b, base
+			b.open(d.base)
+			return b, d
 		}
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
 
 			t.Run("an order is paid and the page says so", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				b.press("pay keyed")
 				b.waitForState("keyed", "paid")
 				assert.Contains(t, b.text("#keyed .tries"), "201 Created · executed · payment ")
 				b.waitFor(`#account-keyed [data-verdict="right"]`)
 				assert.Contains(t, b.text("#account-keyed"), "$25.00 taken for 1 order of $25.00")
-				assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
-				assert.Equal(t, ledgerOf(t, base, "keyless"), account{})
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyless"), account{})
 			})
 
 			t.Run("a double click with a key is paid once", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				b.pressTwice("pay keyed")
 				if mode.scripts {
 					b.waitFor("#keyed .tries li:nth-child(2)")
@@ -59,11 +59,11 @@ func TestShopPage(t *testing.T) {
 					b.waitForState("keyed", "paid", "again")
 				}
 				b.settle("keyed")
-				assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
 			})
 
 			t.Run("the button that clicks twice is paid once with a key and twice without", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				b.press("twice both")
 				b.waitFor("#keyed .tries li:nth-child(2)")
 				b.waitFor("#keyless .tries li:nth-child(2)")
@@ -71,41 +71,41 @@ func TestShopPage(t *testing.T) {
 				b.waitForState("keyless", "paid-again")
 				b.waitFor(`#account-keyless [data-verdict="over"]`)
 				assert.Contains(t, b.text("#account-keyless"), "$50.00 taken for 1 order of $25.00")
-				assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
-				assert.Equal(t, ledgerOf(t, base, "keyless"), paidTwice)
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyless"), paidTwice)
 			})
 
 			t.Run("a page reloaded half-way has the same key, and the order is paid once", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				key := b.text("#keyed [data-show=key]")
 				b.choose("slow")
 				b.pressOnly("pay keyed")
-				eventually(t, "the payment has arrived", func() bool { return arrived(t, base, "keyed") == 1 })
-				b.reloadHalfWay(base)
+				eventually(t, "the payment has arrived", func() bool { return d.arrived("keyed") == 1 })
+				b.reloadHalfWay(d.base)
 				assert.Equal(t, b.text("#keyed [data-show=key]"), key)
 				b.settle("keyed")
-				assert.True(t, arrived(t, base, "keyed") > 1, "the order was not sent again")
-				assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
+				assert.True(t, d.arrived("keyed") > 1, "the order was not sent again")
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
 			})
 
 			t.Run("a page reloaded half-way has no key at the other till, and the order is paid twice", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				order := b.text("#keyless [data-show=order]")
 				b.choose("slow")
 				b.pressOnly("pay keyless")
-				eventually(t, "the payment has arrived", func() bool { return arrived(t, base, "keyless") == 1 })
-				b.reloadHalfWay(base)
+				eventually(t, "the payment has arrived", func() bool { return d.arrived("keyless") == 1 })
+				b.reloadHalfWay(d.base)
 				assert.Equal(t, b.text("#keyless [data-show=order]"), order)
 				b.press("pay keyless")
 				b.waitForState("keyless", "paid", "paid-again")
 				eventually(t, "the bank has taken the money twice", func() bool {
-					got := ledgerOf(t, base, "keyless")
+					got := d.ledger("keyless")
 					return got.Orders == 1 && got.Charges == 2 && got.Taken == 5000
 				})
 			})
 
 			t.Run("a service killed after the charge is asked again: one charge with a key, two without", func(t *testing.T) {
-				b, base := start(t)
+				b, d := start(t)
 				b.choose("killed-after-charge")
 				b.press("pay both")
 				if !mode.scripts {
@@ -122,35 +122,45 @@ func TestShopPage(t *testing.T) {
 				}
 				b.waitFor(`#account-keyed [data-verdict="right"]`)
 				b.waitFor(`#account-keyless [data-verdict="over"]`)
-				assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
-				assert.Equal(t, ledgerOf(t, base, "keyless"), account{Orders: 1, Payments: 1, Charges: 2, Taken: 5000})
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyless"), account{Orders: 1, Payments: 1, Charges: 2, Taken: 5000})
 			})
 		})
 	}
 
 	t.Run("with JavaScript a page reloaded after the answer has another order", func(t *testing.T) {
 		t.Parallel()
-		base := startDemo(t, program)
+		d := startDemo(t, program)
 		b := openTab(t, browser, true)
-		b.open(base)
+		b.open(d.base)
 		key := b.text("#keyed [data-show=key]")
 		b.press("pay keyed")
 		b.waitForState("keyed", "paid")
 		b.reload()
 		b.waitForState("keyed", "open")
 		assert.True(t, b.text("#keyed [data-show=key]") != key, "the key of a settled order is still there")
-		assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
+		assert.Equal(t, d.ledger("keyed"), paidOnce)
+	})
+
+	t.Run("with JavaScript a page whose demo is gone says that its figures are old", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		b := openTab(t, browser, true)
+		b.open(d.base)
+		b.waitFor("#stale[hidden]")
+		d.stop()
+		b.waitFor("#stale:not([hidden])")
 	})
 
 	t.Run("without JavaScript an answer reloaded is the same order sent again", func(t *testing.T) {
 		t.Parallel()
-		base := startDemo(t, program)
+		d := startDemo(t, program)
 		b := openTab(t, browser, false)
-		b.open(base)
+		b.open(d.base)
 		b.press("pay both")
 		b.reload()
 		assert.Contains(t, b.text("#keyed .tries"), "201 Created · replayed · payment ")
-		assert.Equal(t, ledgerOf(t, base, "keyed"), paidOnce)
-		assert.Equal(t, ledgerOf(t, base, "keyless"), paidTwice)
+		assert.Equal(t, d.ledger("keyed"), paidOnce)
+		assert.Equal(t, d.ledger("keyless"), paidTwice)
 	})
 }

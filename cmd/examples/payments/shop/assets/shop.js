@@ -201,14 +201,23 @@ async function arm() {
 }
 
 // watch brings the money and the requests up to date; only what changed is
-// replaced, so that a screen reader speaks of news alone.
+// replaced, so that a screen reader speaks of news alone. An answer that a
+// later look has overtaken is dropped.
+let looks = 0;
 async function watch() {
+  const look = ++looks;
+  const stale = document.querySelector("#stale");
   let page;
   try {
     const answer = await fetch("/shop/live");
     page = new DOMParser().parseFromString(await answer.text(), "text/html");
   } catch {
-    return; // The next look will tell.
+    stale.hidden = false;
+    return;
+  }
+  stale.hidden = true;
+  if (look !== looks) {
+    return;
   }
   for (const part of page.querySelectorAll("div[id]")) {
     const here = document.getElementById(part.id);
