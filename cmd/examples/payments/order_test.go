@@ -2,6 +2,7 @@ package payments_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -90,13 +91,24 @@ func TestABodyThatDoesNotSayItIsJSONIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryProblemHasATitle(t *testing.T) {
+func TestEveryProblemHasATitleAndASectionInTheDocument(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{
-		"payment-invalid", "order-invalid", "content-type-unsupported", "body-too-large", "body-incomplete", "key-missing",
-		"not-found", "charge-declined", "charge-key-reused", "bank-error", "internal", "service-unavailable",
-		"fault-invalid", "setting-invalid",
-	} {
+	document, err := os.ReadFile("../../../docs/demo.md")
+	assert.NoError(t, err)
+	sections := strings.Count(string(document), "\n### ")
+	codes := payments.ProblemCodes()
+	assert.Equal(t, sections, len(codes), "sections")
+	for _, code := range codes {
 		assert.True(t, payments.NewProblem(http.StatusBadRequest, code, "").Title != "", "title of %s", code)
+		assert.Contains(t, string(document), "\n### "+code+"\n")
+	}
+}
+
+func TestTheDocumentNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../../docs/demo.md")
+	assert.NoError(t, err)
+	for _, fault := range payments.Faults() {
+		assert.Contains(t, string(document), "| `"+string(fault)+"` |")
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/semel-dev/semel"
 )
@@ -42,6 +44,10 @@ var titles = map[string]string{
 	"fault-invalid":            "The fault cannot be switched on",
 	"setting-invalid":          "The setting cannot be changed",
 }
+
+// ProblemCodes returns the codes of all problems, each with a section in
+// docs/demo.md.
+func ProblemCodes() []string { return slices.Sorted(maps.Keys(titles)) }
 
 // NewProblem returns a problem of the given code.
 func NewProblem(status int, code, detail string) *Problem {

@@ -72,7 +72,7 @@ func List() []Script {
 		{
 			Name:     string(payments.Slow),
 			fault:    payments.Slow,
-			patience: time.Second,
+			patience: 2 * time.Second,
 			doubles:  true,
 			Lesson:   "The client gave up, the work did not. With a key the repeat is told to wait (409) and then gets the answer.",
 		},
