@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -137,4 +138,12 @@ func (m *met) first(order string) bool {
 	m.seen[order] = true
 	m.queue = append(m.queue, order)
 	return true
+}
+
+// forget makes order new to m again.
+func (m *met) forget(order string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.seen, order)
+	m.queue = slices.DeleteFunc(m.queue, func(o string) bool { return o == order })
 }

@@ -3,7 +3,6 @@ package shop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -28,11 +27,11 @@ func (s *shop) open(w http.ResponseWriter, r *http.Request) {
 func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 	f, err := readForm(w, r)
 	if errors.Is(err, errTooLarge) {
-		s.refuse(w, http.StatusRequestEntityTooLarge, err)
+		s.refuse(w, http.StatusRequestEntityTooLarge, notSent(err))
 		return
 	}
 	if err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
+		s.refuse(w, http.StatusBadRequest, notSent(err))
 		return
 	}
 	tries := map[payments.Door][]try{}
@@ -46,24 +45,24 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 			tk = tk.renewed(t)
 		}
 		// A reader who leaves takes nothing back: the request is on its way.
-		got, err := s.sell(context.WithoutCancel(r.Context()), t, tk, f)
-		if err != nil {
-			s.refuse(w, http.StatusBadGateway, err)
-			return
-		}
-		tries[t.Door] = got
-		f.Tickets[t.Door] = tk.after(t, got)
+		tries[t.Door] = s.sell(context.WithoutCancel(r.Context()), t, tk, f)
+		f.Tickets[t.Door] = tk.after(t, tries[t.Door])
 	}
 	saveTickets(w, f.Tickets)
 	s.show(w, r, f, tries)
 }
 
+// notSent says why a form led to no request.
+func notSent(err error) string { return "Nothing was sent: " + err.Error() }
+
 // sell arms the chosen fault if the order has not met one yet, and sends the
-// order once, or twice at the same time. An error means that nothing was sent.
-func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) ([]try, error) {
+// order once, or twice at the same time. If the fault cannot be armed nothing
+// is sent, since what came of it would teach the wrong thing.
+func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 	if f.Fault.Fault != payments.NoFault && s.met.first(tk.Order) {
 		if err := s.front.arm(ctx, armed{f.Fault.Fault, f.Times}); err != nil {
-			return nil, fmt.Errorf("the fault %s could not be switched on: %w", f.Fault.Fault, err)
+			s.met.forget(tk.Order)
+			return []try{{unsent: err}}
 		}
 	}
 	sends := 1
@@ -79,7 +78,7 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) ([]try, erro
 		})
 	}
 	wg.Wait()
-	return tries, nil
+	return tries
 }
 
 // live shows only what changes by itself, for the script to put in place.

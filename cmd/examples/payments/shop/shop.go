@@ -27,7 +27,6 @@ package shop
 import (
 	"bytes"
 	"embed"
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -111,11 +110,11 @@ func (s *shop) routes() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, http.StatusNotFound, errors.New("there is no page at "+r.URL.Path))
+		s.refuse(w, http.StatusNotFound, "There is no page at "+r.URL.Path)
 	})
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		s.refuse(w, http.StatusForbidden, errors.New("the order came from another site's page"))
+		s.refuse(w, http.StatusForbidden, "Nothing was sent: the order came from another site's page")
 	}))
 	return secured(guard.Handler(mux))
 }
@@ -133,11 +132,11 @@ func secured(next http.Handler) http.Handler {
 }
 
 // refuse renders the page that says why nothing was done.
-func (s *shop) refuse(w http.ResponseWriter, status int, why error) {
+func (s *shop) refuse(w http.ResponseWriter, status int, why string) {
 	s.render(w, status, "refused.html", refusal{
 		Status: status,
 		Title:  http.StatusText(status),
-		Reason: why.Error(),
+		Reason: why,
 	})
 }
 

@@ -59,7 +59,7 @@ func TestPage(t *testing.T) {
 		v := visit(t, base)
 		v.open("/<b>none")
 		assert.Equal(t, v.status, http.StatusNotFound)
-		assert.Contains(t, v.page, "there is no page at /&lt;b&gt;none")
+		assert.Contains(t, v.page, "There is no page at /&lt;b&gt;none")
 	})
 
 	t.Run("the key is made when the page opens and is no other page's", func(t *testing.T) {
@@ -194,6 +194,18 @@ func TestPaying(t *testing.T) {
 		assert.Equal(t, front.arms, 2, "faults switched on: one for each till")
 		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
 		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
+	})
+
+	t.Run("what is paid stays paid, whatever a later send hears", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", nil)
+		front.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
+		v.press("pay keyed", nil)
+		state, _, tries := v.says("keyed")
+		assert.Equal(t, state, "paid")
+		assert.Equal(t, tries, []string{"502 Bad Gateway"})
 	})
 
 	t.Run("a double click sends both at once", func(t *testing.T) {
@@ -404,20 +416,29 @@ func TestRefusing(t *testing.T) {
 			assert.NoError(t, err)
 			assert.NoError(t, resp.Body.Close())
 			assert.Equal(t, resp.StatusCode, http.StatusForbidden, "status for %s", name)
-			assert.Contains(t, string(page), "the order came from another site")
+			assert.Contains(t, string(page), "Nothing was sent: the order came from another site")
 		}
 		assert.Equal(t, len(front.sent), 0, "requests")
 	})
 
-	t.Run("a fault that cannot be switched on stops the payment", func(t *testing.T) {
+	t.Run("a fault that cannot be switched on keeps the order from being sent, and is tried again", func(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})
 		v := visit(t, base)
 		front.broken = true
-		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
-		assert.Equal(t, v.status, http.StatusBadGateway)
-		assert.Contains(t, v.page, "Nothing was sent: the fault reply-lost could not be switched on: POST /demo/faults was answered with 500.")
+		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		for _, till := range []string{"keyed", "keyless"} {
+			state, _, tries := v.says(till)
+			assert.Equal(t, state, "open")
+			assert.Equal(t, tries, []string{"not sent, for the fault could not be switched on: POST /demo/faults was answered with 500"})
+		}
 		assert.Equal(t, len(front.sent), 0, "requests")
+
+		front.broken = false
+		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
+		state, _, _ := v.says("keyed")
+		assert.Equal(t, state, "unknown")
+		assert.Contains(t, v.page, "sent once")
 	})
 
 	t.Run("a shop without a front is not made", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
@@ -51,6 +52,9 @@ const (
 	stateRefused   state = "refused"
 )
 
+// ranks orders what an order's sends have told, from nothing to the best news.
+var ranks = []state{stateOpen, stateUnknown, stateAgain, stateRefused, statePaid, statePaidAgain}
+
 // settled reports whether the client has its answer and needs no other.
 func (s state) settled() bool {
 	return s == statePaid || s == statePaidAgain || s == stateRefused
@@ -90,6 +94,8 @@ func (t till) sayings() []saying {
 type try struct {
 	answer   answer
 	answered bool
+	// unsent says why there was no request at all, if there was none.
+	unsent error
 }
 
 // state is what one try alone tells the client. A server's error, a conflict
@@ -97,6 +103,8 @@ type try struct {
 // in the HTTP contract.
 func (t try) state() state {
 	switch s := t.answer.Status; {
+	case t.unsent != nil:
+		return stateOpen
 	case !t.answered:
 		return stateUnknown
 	case s >= 200 && s <= 299:
@@ -111,6 +119,9 @@ func (t try) state() state {
 
 // String says in a line what came of the try.
 func (t try) String() string {
+	if t.unsent != nil {
+		return "not sent, for the fault could not be switched on: " + t.unsent.Error()
+	}
 	if !t.answered {
 		return "no answer"
 	}
@@ -133,13 +144,14 @@ func (t try) String() string {
 	return strings.Join(parts, " · ")
 }
 
-// after returns tk as it is after tries: the best news of them counts.
+// after returns tk as it is after tries. The best news that there ever was
+// counts: what is paid stays paid, whatever a later send hears.
 func (tk ticket) after(t till, tries []try) ticket {
-	tk.Sent += len(tries)
-	best := map[state]int{stateUnknown: 1, stateAgain: 2, stateRefused: 3, statePaid: 4}
-	tk.State = stateOpen
 	for _, tr := range tries {
-		if s := tr.state(); best[s] > best[tk.State] {
+		if tr.unsent == nil {
+			tk.Sent++
+		}
+		if s := tr.state(); slices.Index(ranks, s) > slices.Index(ranks, tk.State) {
 			tk.State = s
 		}
 	}

@@ -196,7 +196,7 @@ async function arm() {
     body: JSON.stringify({ fault, times: Number(times) }),
   });
   if (!answer.ok) {
-    throw new Error(`${answer.status} ${answer.statusText}`);
+    throw new Error(`POST /demo/faults was answered with ${answer.status}`);
   }
 }
 
