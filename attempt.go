@@ -199,11 +199,14 @@ func (a *attempt) conclude(end ending) (Result, error) {
 }
 
 func (a *attempt) observe(kind EventKind) {
+	took := time.Since(a.started)
 	a.guard.Observe(a, Event{
 		Kind:        kind,
+		Route:       a.call.Route,
 		OperationID: a.record.OperationID,
 		Attempt:     a.record.Attempt,
-		Duration:    time.Since(a.started),
+		Duration:    took,
+		SinceFirst:  a.record.Claimed.Sub(a.record.FirstStarted) + took,
 	})
 }
 

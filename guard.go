@@ -182,6 +182,10 @@ type Call struct {
 	Credential Digest
 	// Trace is a W3C traceparent, kept with the first attempt.
 	Trace string
+	// Route is passed on to the Observer with what becomes of the call: the
+	// template of a route, such as "/orders/{id}". It is one of few, and
+	// never made of what a request says.
+	Route string
 	// BeforeReplay, if set, may refuse a saved reply to this caller (R27).
 	BeforeReplay func(Record) error
 	// Mode is Leased or Joined.
@@ -256,7 +260,7 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 		return Result{}, err
 	}
 	if begun.Outcome == BeginClaimed {
-		g.observeClaim(ctx, begun)
+		g.observeClaim(ctx, call, begun)
 		return newAttempt(ctx, g, call, begun.Record, sent).run(work)
 	}
 	return g.answer(ctx, call, begun)
@@ -353,7 +357,7 @@ func (g *Guard) storeFault(ctx context.Context, err error) error {
 	return ErrStoreUnavailable.because(err)
 }
 
-func (g *Guard) observeClaim(ctx context.Context, begun BeginResult) {
+func (g *Guard) observeClaim(ctx context.Context, call Call, begun BeginResult) {
 	kind := EventClaimed
 	switch begun.From {
 	case StateRunning, StateUnknown:
@@ -361,7 +365,7 @@ func (g *Guard) observeClaim(ctx context.Context, begun BeginResult) {
 	case StateReleased:
 		kind = EventReclaimed
 	}
-	g.Observe(ctx, Event{Kind: kind, OperationID: begun.Record.OperationID, Attempt: begun.Record.Attempt})
+	g.Observe(ctx, Event{Kind: kind, Route: call.Route, OperationID: begun.Record.OperationID, Attempt: begun.Record.Attempt})
 }
 
 // answer turns what a Begin that did not claim found into a result.
@@ -396,7 +400,14 @@ func (g *Guard) answer(ctx context.Context, call Call, begun BeginResult) (Resul
 		res.Outcome = OutcomeUnknown
 	}
 	res.Record = rec.withoutReply()
-	g.Observe(ctx, Event{Kind: kind, OperationID: rec.OperationID, Attempt: rec.Attempt})
+	e := Event{Kind: kind, Route: call.Route, OperationID: rec.OperationID, Attempt: rec.Attempt}
+	switch begun.Outcome {
+	case BeginReplay:
+		e.ReplyAge = rec.Now.Sub(rec.Finished)
+	case BeginReleased:
+		e.SinceFirst = rec.Finished.Sub(rec.FirstStarted)
+	}
+	g.Observe(ctx, e)
 	return res, nil
 }
 

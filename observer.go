@@ -41,6 +41,10 @@ const (
 	EventStillRunning
 	// EventStoreFault is a store call that failed.
 	EventStoreFault
+	// EventRequest is a request that a layer around the guard, such as
+	// semelhttp, has dealt with: one for each, also where the guard was not
+	// asked.
+	EventRequest
 
 	eventKinds // how many there are
 )
@@ -48,6 +52,7 @@ const (
 var eventNames = [eventKinds]string{
 	"claimed", "takeover", "reclaimed", "replayed", "reply_not_kept", "in_progress", "key_reused",
 	"other_caller", "outcome_unknown", "done", "released", "unknown", "lease_lost", "still_running", "store_fault",
+	"request",
 }
 
 // String returns the kind in snake_case.
@@ -62,10 +67,23 @@ func (k EventKind) String() string {
 // scope, so that neither can become a label.
 type Event struct {
 	Kind        EventKind
+	Route       string // as in Call.Route
 	OperationID OperationID
 	Attempt     int64
-	Duration    time.Duration // of the attempt, for the kinds that end one
-	Err         error         // of EventStoreFault
+	// Duration is that of the attempt, for the kinds that end one, and of the
+	// request for EventRequest.
+	Duration time.Duration
+	// SinceFirst is how long ago the operation was first claimed, for the
+	// kinds that end an attempt.
+	SinceFirst time.Duration
+	// ReplyAge is how long ago, on the store's clock, the operation ended that
+	// EventReplayed and EventReplyNotKept repeat.
+	ReplyAge time.Duration
+	// Outcome says what became of the request of an EventRequest, and Problem
+	// is the code of its error answer, if it got one. Both are words of few.
+	Outcome string
+	Problem string
+	Err     error // of EventStoreFault
 }
 
 // Observer is told what happens, on the goroutine it happens on: it must not
