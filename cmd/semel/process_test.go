@@ -49,6 +49,34 @@ func TestNoChildOutlivesTheDemo(t *testing.T) {
 	}
 }
 
+func TestAPaymentOnItsWayIsFinishedUnlessASecondSignalComes(t *testing.T) {
+	t.Parallel()
+	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t)
+			d.arm(t, payments.Slow) // longer than a second signal takes
+			paid := make(chan answer, 1)
+			go func() { paid <- d.pay(t, "k1") }()
+			eventually(t, "the payment is on its way", func() bool {
+				return strings.Contains(d.send(t, http.MethodGet, "/demo/log", "").Body, `"fault":"slow"`)
+			})
+			assert.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			eventually(t, "nothing new is accepted", func() bool {
+				return d.send(t, http.MethodGet, "/demo/log", "").Status == 0
+			})
+			if signals == 2 {
+				assert.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+				assert.Equal(t, (<-paid).Status, 0)
+				assert.Contains(t, d.cmd.Wait().Error(), "terminated")
+				return
+			}
+			assert.Equal(t, (<-paid).Status, http.StatusCreated)
+			assert.NoError(t, d.cmd.Wait())
+		})
+	}
+}
+
 func TestAKilledProcessIsStartedAgainAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	needProc(t)

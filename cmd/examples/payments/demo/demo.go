@@ -22,6 +22,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite" of all three files
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
 	"github.com/semel-dev/semel/cmd/examples/payments/shop"
 	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
@@ -30,7 +31,7 @@ import (
 
 const (
 	// drainWithin is how long requests may take to finish when the demo stops.
-	drainWithin = 3 * time.Second
+	drainWithin = payments.SlowFor + 2*time.Second
 	// driver is the name of the SQLite driver.
 	driver = "sqlite"
 )

@@ -139,6 +139,7 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		}
 	}
 	e.Fault = f.faults.take()
+	f.cfg.Log.note(e)
 	if e.Fault == payments.RequestLost {
 		hangUp()
 	}

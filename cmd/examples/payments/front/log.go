@@ -75,16 +75,21 @@ func (l *Log) begin(r *http.Request) *Entry {
 	return e
 }
 
-// end notes what became of the request.
-func (l *Log) end(e *Entry) {
-	e.Milliseconds = time.Since(e.Time).Milliseconds()
-	e.Ended = true
+// note shows what is known of the request so far.
+func (l *Log) note(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kept := l.find(e.ID); kept != nil {
 		e.Lines = kept.Lines
 		*kept = *e
 	}
+}
+
+// end notes what became of the request.
+func (l *Log) end(e *Entry) {
+	e.Milliseconds = time.Since(e.Time).Milliseconds()
+	e.Ended = true
+	l.note(e)
 }
 
 // Line adds a line that a process logged to the request it is about. Lines are
