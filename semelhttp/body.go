@@ -27,21 +27,17 @@ func (b *budget) take(n int64) bool {
 
 func (b *budget) give(n int64) { b.left.Add(n) }
 
-const (
-	firstBuffer  = 4 << 10  // bytes that a body gets before more is known to come
-	pooledBuffer = 64 << 10 // the largest buffer that is used again
-)
+// bodyBuffer is what a body gets before more is known to come. Most need no
+// more, so these are used again.
+type bodyBuffer [4 << 10]byte
 
-var bodyBuffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, firstBuffer)
-	return &b
-}}
+var bodyBuffers = sync.Pool{New: func() any { return new(bodyBuffer) }}
 
 // requestBody is a body that was read whole. What a handler may still hold of
 // it when it has returned is closed, so that the buffer can be used again.
 type requestBody struct {
-	buffer *[]byte // nil: no body
-	taken  int64   // bytes of the budget
+	buffer *bodyBuffer // nil: no body
+	taken  int64       // bytes of the budget
 
 	mu     sync.Mutex
 	data   []byte
@@ -79,7 +75,7 @@ func (b *requestBody) Close() error {
 // free gives memory and budget back.
 func (b *requestBody) free(from *budget) {
 	from.give(b.taken)
-	if b.buffer != nil && cap(*b.buffer) <= pooledBuffer {
+	if b.buffer != nil {
 		bodyBuffers.Put(b.buffer)
 	}
 }
@@ -94,18 +90,12 @@ func (x *exchange) readBody() *problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	if x.limitReading() {
-		defer x.liftLimit()
-	}
-	buffer, ok := bodyBuffers.Get().(*[]byte)
-	if !ok {
+	x.limitReading()
+	if !x.takeForBody(min(int64(len(bodyBuffer{})), limit)) {
 		return &problem{code: CodeOverloaded}
 	}
-	x.body.buffer = buffer
-	if !x.takeForBody(min(int64(cap(*buffer)), limit)) {
-		return &problem{code: CodeOverloaded}
-	}
-	data := (*buffer)[:0]
+	x.body.buffer, _ = bodyBuffers.Get().(*bodyBuffer)
+	data := x.body.buffer[:0]
 	for {
 		n, err := r.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
@@ -113,17 +103,16 @@ func (x *exchange) readBody() *problem {
 		case int64(len(data)) > limit:
 			return x.tooLarge()
 		case err == io.EOF: //nolint:errorlint // io.Reader returns EOF itself.
-			*buffer, x.body.data = data, data
+			x.body.data = data
 			return nil
 		case err != nil:
 			return x.unreadable(err)
 		case len(data) == cap(data):
-			grown := min(int64(2*cap(data)), limit+1)
-			if !x.takeForBody(grown - int64(cap(data))) {
+			grown := min(int64(2*cap(data)), limit+1) // one more shows that it is too large
+			if !x.takeForBody(min(grown, limit) - int64(cap(data))) {
 				return &problem{code: CodeOverloaded}
 			}
 			data = append(make([]byte, 0, grown), data...)
-			*buffer = data
 		}
 	}
 }
@@ -160,20 +149,18 @@ func (x *exchange) closeConnection() {
 	}
 }
 
-// limitReading sets the deadline of reading the body and reports whether it
-// did. A server with a shorter ReadTimeout keeps that.
-func (x *exchange) limitReading() bool {
+// limitReading sets the deadline of reading the body, which net/http lifts by
+// itself once the body has been read. A server with a shorter ReadTimeout keeps
+// that.
+func (x *exchange) limitReading() {
 	timeout := x.p.mw.cfg.BodyReadTimeout
 	server, _ := x.request.Context().Value(http.ServerContextKey).(*http.Server)
 	if server != nil && server.ReadTimeout > 0 && server.ReadTimeout < timeout {
-		return false
+		return
 	}
-	return http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(timeout)) == nil
+	// What cannot set one, such as a test's recorder, reads without.
+	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(timeout)) //nolint:errcheck // see above.
 }
-
-// liftLimit takes the deadline away again: one that passed later would cancel
-// the request.
-func (x *exchange) liftLimit() { http.NewResponseController(x.w).SetReadDeadline(time.Time{}) }
 
 // upgrades reports whether r asks for another protocol. The cleartext upgrade
 // to HTTP/2 that some clients offer with every request is none: servers

@@ -118,6 +118,25 @@ func TestPastTheDeadline(t *testing.T) {
 		})
 	})
 
+	t.Run("A flush that the deadline overtakes sends nothing", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(t, short)
+			s.store.set(func(s *faultyStore) { s.slow = 2 * time.Second })
+			var flushed error
+			srv := memhttp.New(t, watch(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, "one\n")
+				time.Sleep(2 * time.Second)
+				flushed = http.NewResponseController(w).Flush()
+			})))
+			got := post(t, srv.Client(), srv.URL(), "k1", "")
+			assert.Equal(t, got.StatusCode, http.StatusServiceUnavailable)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			assert.True(t, flushed != nil, "the flush fails")
+		})
+	})
+
 	t.Run("A handler that ends its goroutine leaves a broken connection and an unknown outcome", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

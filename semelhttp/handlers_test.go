@@ -65,9 +65,11 @@ func (b *bench) handlers() map[string]http.HandlerFunc {
 			w.WriteHeader(http.StatusConflict)
 			io.WriteString(w, `{"code":"in-progress","retry":true}`)
 		},
-		"final":       say(func(r *http.Request) { semel.DeclareFinal(r.Context()) }, answer(http.StatusBadGateway)),
-		"not-applied": say(func(r *http.Request) { semel.DeclareNotApplied(r.Context()) }, answer(http.StatusInternalServerError)),
-		"stored":      say(func(r *http.Request) { semel.Commit(r.Context()) }, answer(http.StatusPaymentRequired)),
+		"final":          say(func(r *http.Request) { semel.DeclareFinal(r.Context()) }, answer(http.StatusBadGateway)),
+		"not-applied":    say(func(r *http.Request) { semel.DeclareNotApplied(r.Context()) }, answer(http.StatusInternalServerError)),
+		"stored-failure": say(func(r *http.Request) { semel.Commit(r.Context()) }, answer(http.StatusServiceUnavailable)),
+		"inner-outcome":  answer(http.StatusConflict, "Semel-Outcome", "in-progress"),
+		"stored":         say(func(r *http.Request) { semel.Commit(r.Context()) }, answer(http.StatusPaymentRequired)),
 		"panics": func(http.ResponseWriter, *http.Request) {
 			b.ran()
 			panic("out of paper") //nolint:forbidigo // that is the case.

@@ -3,6 +3,7 @@ package semelhttp_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -77,6 +78,24 @@ func TestResourceLimits(t *testing.T) {
 		})
 	})
 
+	t.Run("A server that is stricter about reading keeps its own limit", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(t, settings{})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created), func(srv *http.Server) { srv.ReadTimeout = 5 * time.Second })
+			began := time.Now()
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL(), io.NopCloser(&trickle{left: 20}))
+			assert.NoError(t, err)
+			req.Header.Set("Idempotency-Key", "k1")
+			resp, err := srv.Client().Do(req)
+			assert.NoError(t, err)
+			resp.Body.Close()
+			assert.Equal(t, resp.StatusCode, http.StatusRequestTimeout)
+			assert.Equal(t, time.Since(began), 5*time.Second)
+			time.Sleep(time.Minute) // the client's body comes to its end
+		})
+	})
+
 	t.Run("The deadline of reading does not cut the work short", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
@@ -107,19 +126,18 @@ func TestResourceLimits(t *testing.T) {
 		}
 		for way, handler := range ways {
 			synctest.Test(t, func(t *testing.T) {
-				s := newService(t, settings{mw: semelhttp.Config{MaxRequestBody: 10_000, MaxReplyBody: 10_000, ByteBudget: 20_000}})
+				s := newService(t, settings{mw: semelhttp.Config{MaxRequestBody: 20_000, MaxReplyBody: 10_000, ByteBudget: 20_000}})
 				srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, handler))
-				body := strings.Repeat("b", 9000)
+				body := strings.Repeat("b", 1000)
 				for i := range 4 {
 					got, err := do(srv.Client(), http.MethodPost, srv.URL(), "k"+strconv.Itoa(i), body)
 					assert.True(t, err != nil || got.outcome() != "released", "request %d, %s: got %s", i, way, got.text)
 					time.Sleep(time.Hour) // also the late handler is done
 				}
-				for range 3 { // a replay, then refusals
-					do(srv.Client(), http.MethodPost, srv.URL(), "k1", body)
-					do(srv.Client(), http.MethodPost, srv.URL(), "k9", body+body)
-				}
-				got, err := do(srv.Client(), http.MethodPost, srv.URL(), "k10", body)
+				do(srv.Client(), http.MethodPost, srv.URL(), "k1", body)                     // a repeat
+				do(srv.Client(), http.MethodPost, srv.URL(), "k9", strings.Repeat(body, 21)) // too large
+				all := strings.Repeat("b", 19_000)                                           // takes the whole budget
+				got, err := do(srv.Client(), http.MethodPost, srv.URL(), "k10", all)
 				assert.True(t, err != nil || got.outcome() != "released", "%s: got %s", way, got.text)
 				time.Sleep(time.Hour)
 			})
@@ -209,6 +227,25 @@ func TestBodyOfTheHandler(t *testing.T) {
 					assert.True(t, got.text == text, "%d bytes, request %d", size, n+1)
 				}
 			}
+		})
+	})
+
+	t.Run("Of a body that came in chunks the handler knows the length", func(t *testing.T) {
+		t.Parallel()
+		overBoth(t, func(t *testing.T, proto string) {
+			s := newService(t, settings{})
+			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprint(w, r.ContentLength, len(r.TransferEncoding))
+			}))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, struct{ io.Reader }{strings.NewReader("12345")})
+			assert.NoError(t, err)
+			req.Header.Set("Idempotency-Key", "k1")
+			resp, err := srv.Client().Do(req)
+			assert.NoError(t, err)
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			assert.NoError(t, err)
+			assert.Equal(t, string(text), "5 0")
 		})
 	})
 

@@ -3,6 +3,7 @@ package semelhttp_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -98,6 +99,23 @@ func TestLog(t *testing.T) {
 			s.store.set(func(s *faultyStore) { s.beginErr = errors.New("connection refused") })
 			post(t, srv.Client(), srv.URL(), "k2", "")
 			expect("ERROR", "released")
+		})
+	})
+
+	t.Run("A handler that gives up by http.ErrAbortHandler is not logged as a panic", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			s := newService(t, settings{guard: semel.Config{Logger: log.logger()}})
+			for _, value := range []any{http.ErrAbortHandler, "out of paper"} {
+				h := s.protect(t, semelhttp.Route{Name: fmt.Sprint(value)}, func(http.ResponseWriter, *http.Request) {
+					panic(value) //nolint:forbidigo // that is the case.
+				})
+				_, err := do(memhttp.New(t, h).Client(), http.MethodPost, "http://mem.test", fmt.Sprint(value == "out of paper"), "")
+				assert.True(t, err != nil, "the connection breaks")
+				synctest.Wait()
+				assert.Equal(t, strings.Count(log.take(), "work panicked"), map[bool]int{true: 1}[value == "out of paper"])
+			}
 		})
 	})
 

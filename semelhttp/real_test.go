@@ -248,6 +248,25 @@ func TestRecorderOnRealServers(t *testing.T) {
 		})
 	})
 
+	t.Run("A body that its status does not allow is refused", func(t *testing.T) {
+		t.Parallel()
+		overBoth(t, func(t *testing.T, proto string) {
+			s := newService(t, settings{})
+			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusNoContent)
+				n, err := io.WriteString(w, "hello")
+				assert.ErrorIs(t, err, http.ErrBodyNotAllowed)
+				assert.Equal(t, n, 0)
+			}))
+			for range 2 {
+				assert.Equal(t, post(t, srv.Client(), srv.URL, "k1", "").StatusCode, http.StatusNoContent)
+			}
+			rec, err := s.guard.Get(t.Context(), "orders:anonymous", "k1")
+			assert.NoError(t, err)
+			assert.Equal(t, len(rec.Reply.Body), 0)
+		})
+	})
+
 	t.Run("The handler's form files are removed", func(t *testing.T) {
 		t.Parallel()
 		s := newService(t, settings{})

@@ -164,6 +164,7 @@ type faultyStore struct {
 	beginErr error
 	beginFor time.Duration // Begin hangs for so long, or until its context ends
 	extend   error
+	slow     time.Duration // Extend takes so long
 	finish   error
 	commit   error // Commit refuses or breaks
 	journal  []string
@@ -201,8 +202,9 @@ func (s *faultyStore) Begin(ctx context.Context, p semel.BeginParams) (semel.Beg
 
 func (s *faultyStore) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
 	s.mu.Lock()
-	err := s.extend
+	err, slow := s.extend, s.slow
 	s.mu.Unlock()
+	time.Sleep(slow)
 	if err != nil {
 		return semel.Held{}, err
 	}

@@ -19,13 +19,17 @@ type Server struct {
 	client   *http.Client
 }
 
-// New starts a server for handler. What the server itself logs is dropped.
-func New(t testing.TB, handler http.Handler) *Server {
+// New starts a server for handler, changed as told. What the server itself logs
+// is dropped.
+func New(t testing.TB, handler http.Handler, change ...func(*http.Server)) *Server {
 	t.Helper()
 	l := &listener{accept: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{
 		Handler:  handler,
 		ErrorLog: log.New(discard{}, "", 0),
+	}
+	for _, f := range change {
+		f(server)
 	}
 	served := make(chan struct{})
 	go func() {
