@@ -243,14 +243,15 @@ func run(ctx context.Context, conn driver.Conn, statement string) (driver.Value,
 		return nil, err
 	}
 	defer rows.Close()
+	var first driver.Value
 	values := make([]driver.Value, len(rows.Columns()))
 	if err := rows.Next(values); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if len(values) == 0 {
-		return nil, nil
+	if len(values) > 0 {
+		first = values[0]
 	}
-	return values[0], nil
+	return first, nil
 }
 
 func prepare(ctx context.Context, conn driver.Conn, statement string) (driver.Stmt, error) {

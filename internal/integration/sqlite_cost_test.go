@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -72,6 +73,8 @@ func TestSQLiteAnswersThatChangeNothingTakeNoLock(t *testing.T) {
 	defer tx.Rollback() //nolint:errcheck // nothing was done in it.
 	other := beginFor("running")
 	other.Fingerprint = semel.FingerprintOf([]byte("another request"))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	for _, c := range []struct {
 		name   string
 		params semel.BeginParams
@@ -81,7 +84,7 @@ func TestSQLiteAnswersThatChangeNothingTakeNoLock(t *testing.T) {
 		{"busy", beginFor("running"), semel.BeginBusy},
 		{"mismatch", other, semel.BeginMismatch},
 	} {
-		res, err := s.Begin(t.Context(), c.params)
+		res, err := s.Begin(ctx, c.params)
 		assert.NoError(t, err, c.name)
 		assert.Equal(t, res.Outcome, c.want, c.name)
 	}
@@ -123,8 +126,8 @@ func TestSQLitePlans(t *testing.T) {
 	}
 	check("on a table that was empty")
 	_, err := s.handles.Write.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
-		INSERT INTO semel_records SELECT NULL, 'payments:grown', 'k' || i, 1, 2, 0, 0, randomblob(16), randomblob(16), 1,
-		randomblob(32), randomblob(32), 'p', zeroblob(32), '', 0, 1, 1, 1, 1, 1, 1, i, 201, x'', x'' FROM n`)
+		INSERT INTO semel_records SELECT NULL, 'payments:grown', 'k' || i, 1, 2, 0, 0, randomblob(16), zeroblob(16), 1,
+		randomblob(32), zeroblob(32), 'p', zeroblob(32), '', 0, 1, 1, 2, 3, 4, 5, i, 201, '', x'' FROM n`)
 	assert.NoError(t, err)
 	check("on a table that has grown")
 	_, err = s.handles.Write.Exec("ANALYZE")

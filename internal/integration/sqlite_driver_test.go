@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -22,11 +24,14 @@ type tap struct {
 	swaps  map[string]string        // what is run instead of a statement
 }
 
+// taps counts them, since a name is registered for good.
+var taps atomic.Int64
+
 // newTap registers a tap and returns it with the name to open it by.
 func newTap(t *testing.T) (*tap, string) {
 	t.Helper()
 	d := &tap{}
-	name := "tap-" + t.Name()
+	name := fmt.Sprintf("tap-%d-%s", taps.Add(1), t.Name())
 	sql.Register(name, d)
 	return d, name
 }

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/testhook"
 	"github.com/semel-dev/semel/sqlstore"
-
-	"modernc.org/sqlite"
 )
 
 // commits counts the commits of this process by database file, as SQLite's own

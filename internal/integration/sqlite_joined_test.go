@@ -49,6 +49,7 @@ func TestJoinedTxIsOneTransaction(t *testing.T) {
 			assert.NoError(t, err)
 			stmt, err := mustTx(ctx, t).PrepareContext(ctx, insertPayment)
 			assert.NoError(t, err)
+			defer stmt.Close()
 			_, err = stmt.ExecContext(ctx, "b")
 			assert.NoError(t, err)
 			var n int
@@ -56,7 +57,9 @@ func TestJoinedTxIsOneTransaction(t *testing.T) {
 			assert.Equal(t, n, 2, "rows that the transaction sees")
 			rows, err := mustTx(ctx, t).QueryContext(ctx, "SELECT key FROM payments")
 			assert.NoError(t, err)
-			assert.NoError(t, rows.Close())
+			defer rows.Close()
+			assert.True(t, rows.Next(), "there is a row")
+			assert.NoError(t, rows.Err())
 			assert.Equal(t, s.payments(t), 0, "rows that others see")
 			return created
 		})
@@ -128,8 +131,8 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 		)
 		_, err := runJoined(t, s, func(ctx context.Context) (done semel.Completion) {
 			var err error
-			after, tx = context.WithoutCancel(ctx), mustTx(ctx, t)
-			stmt, err = tx.PrepareContext(ctx, insertPayment)
+			after, tx = context.WithoutCancel(ctx), mustTx(ctx, t) //nolint:fatcontext // it is used after its time.
+			stmt, err = tx.PrepareContext(ctx, insertPayment)      //nolint:sqlclosecheck // it is used after its time.
 			assert.NoError(t, err)
 			return created
 		})
@@ -138,9 +141,9 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
 		err = tx.QueryRowContext(after, "SELECT 1").Scan(new(int))
 		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
-		_, err = tx.QueryContext(after, "SELECT 1")
+		_, err = tx.QueryContext(after, "SELECT 1") //nolint:rowserrcheck,sqlclosecheck // there are none.
 		assert.True(t, err != nil, "a query fails")
-		_, err = tx.PrepareContext(after, "SELECT 1")
+		_, err = tx.PrepareContext(after, "SELECT 1") //nolint:sqlclosecheck // there is none.
 		assert.True(t, err != nil, "preparing fails")
 		_, err = stmt.ExecContext(after, "late")
 		assert.True(t, err != nil, "a prepared statement fails")
@@ -153,7 +156,7 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 		s := newSQLite(t)
 		var after context.Context
 		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
-			after = context.WithoutCancel(ctx)
+			after = context.WithoutCancel(ctx) //nolint:fatcontext // it is used after its time.
 			return created
 		})
 		assert.NoError(t, err)
@@ -174,9 +177,9 @@ func TestJoinedTxCannotBeEndedByItsHandler(t *testing.T) {
 			for _, query := range []string{"COMMIT", " rollback", "BEGIN", "end;", "/* x */ COMMIT", "INSERT INTO payments (key) VALUES ('a'); COMMIT"} {
 				_, err := tx.ExecContext(ctx, query)
 				assert.True(t, err != nil, "Exec of %q fails", query)
-				_, err = tx.PrepareContext(ctx, query)
+				_, err = tx.PrepareContext(ctx, query) //nolint:sqlclosecheck // there is none.
 				assert.True(t, err != nil, "Prepare of %q fails", query)
-				_, err = tx.QueryContext(ctx, query)
+				_, err = tx.QueryContext(ctx, query) //nolint:rowserrcheck,sqlclosecheck // there are none.
 				assert.True(t, err != nil, "Query of %q fails", query)
 				assert.Contains(t, tx.QueryRowContext(ctx, query).Scan().Error(), "is refused", query)
 			}

@@ -131,7 +131,7 @@ func TestSQLiteSaysThatAFileIsReadOnly(t *testing.T) {
 	if runtime.GOOS == "windows" || os.Getuid() != 0 {
 		assert.Skip(t, "only root can start a process of another user")
 	}
-	dir, err := os.MkdirTemp("", "semel")
+	dir, err := os.MkdirTemp("", "semel") //nolint:usetesting // the parent of t.TempDir is closed to other users.
 	assert.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "semel.db")

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"database/sql"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -140,4 +141,37 @@ func TestSQLiteProcessesMayCreateOneFileAtOnce(t *testing.T) {
 		assert.Equal(t, migrations, 1, "migrations noted")
 		assert.NoError(t, h.Close())
 	}
+}
+
+func TestSQLiteWaitsForTheLockThatTheSwitchToWALNeeds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "semel.db")
+	other, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(4000)")
+	assert.NoError(t, err)
+	defer other.Close()
+	tx, err := other.BeginTx(t.Context(), nil)
+	assert.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "CREATE TABLE t (a)")
+	assert.NoError(t, err)
+
+	tap, name := newTap(t)
+	opened := make(chan error, 1)
+	go func() {
+		h, err := sqlstore.OpenSQLite(name, path)
+		if err == nil {
+			err = h.Close()
+		}
+		opened <- err
+	}()
+	wait(t, func() bool {
+		tries := 0
+		for _, query := range tap.statements() {
+			if query == "PRAGMA journal_mode = WAL" {
+				tries++
+			}
+		}
+		return tries > 1
+	})
+	assert.NoError(t, tx.Commit())
+	assert.NoError(t, <-opened)
 }
