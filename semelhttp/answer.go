@@ -12,7 +12,7 @@ import (
 // refuse answers with a problem.
 func (x *exchange) refuse(p problem) {
 	t := x.p.mw.writeProblem(x.w, p)
-	x.status, x.outcome = t.status, p.outcome
+	x.status, x.outcome, x.problem = t.status, p.outcome, p.code
 	if p.outcome == "" {
 		x.outcome = t.outcome
 	}

@@ -32,9 +32,10 @@ type exchange struct {
 	entered bool // the handler's has begun
 	aborted bool // the handler gave up by http.ErrAbortHandler
 
-	// What the log line says.
+	// What the log line says, and the observer is told.
 	record  semel.Record
 	outcome string
+	problem Code // of an answer of our own
 	status  int
 	cause   error
 }
@@ -123,6 +124,7 @@ func (x *exchange) call() semel.Call {
 		Key:         x.key,
 		Fingerprint: p.prints.Of(sent),
 		Trace:       traceparent(x.request),
+		Route:       p.route.Path,
 		Mode:        p.route.Mode,
 		AllInTx:     p.route.AllInTx,
 	}
@@ -203,13 +205,20 @@ func (x *exchange) drop() {
 	}
 }
 
-// end logs the request, and marks an answer that somebody outside will give in
-// place of this middleware: after a panic.
+// end logs and counts the request, and marks an answer that somebody outside
+// will give in place of this middleware: after a panic.
 func (x *exchange) end() {
 	if x.status == 0 {
 		x.w.Header().Set(headerOutcome, x.outcome)
 	}
 	x.log()
+	x.p.observe(x.request, semel.Event{
+		OperationID: x.record.OperationID,
+		Attempt:     x.record.Attempt,
+		Duration:    time.Since(x.began),
+		Outcome:     x.outcome,
+		Problem:     string(x.problem),
+	})
 }
 
 // traceparent returns the request's W3C trace context, if it is well formed.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -83,8 +82,6 @@ type Middleware struct {
 	cfg    Config
 	budget budget
 
-	passedGRPC atomic.Int64
-
 	mu     sync.Mutex
 	routes []*protected
 }
@@ -149,9 +146,6 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
-
-// PassedGRPC returns how many gRPC requests went through unprotected.
-func (m *Middleware) PassedGRPC() int64 { return m.passedGRPC.Load() }
 
 // resumes reports whether an attempt with no known end may ever run again.
 func (m *Middleware) resumes() bool { return m.rules.ResumeWithin != 0 }

@@ -15,8 +15,8 @@ type Route struct {
 	// Name is required, and must not change while records are kept: it is
 	// part of the fingerprint.
 	Name string
-	// Path is what the published rules call the route, such as
-	// "/orders/{id}". Default "/", everything below.
+	// Path is what the published rules and the metrics call the route, such
+	// as "/orders/{id}". Default "/", everything below.
 	Path string
 	// Methods that are protected; others pass through. GET, HEAD, OPTIONS,
 	// TRACE and CONNECT never need a key and are refused. Default POST and
@@ -150,16 +150,21 @@ func (m *Middleware) Protect(next http.Handler, route Route) (http.Handler, erro
 	return p, nil
 }
 
-// applies reports whether r is to be protected, and counts gRPC, which is not.
+// applies reports whether r is to be protected.
 func (p *protected) applies(r *http.Request) bool {
-	if !slices.Contains(p.route.Methods, r.Method) {
-		return false
-	}
-	if isGRPC(r) {
-		p.mw.passedGRPC.Add(1)
+	if !p.covers(r) || isGRPC(r) {
 		return false
 	}
 	return !p.route.KeyOptional || len(r.Header[p.mw.cfg.KeyHeader]) > 0
+}
+
+// covers reports whether r has one of the route's methods.
+func (p *protected) covers(r *http.Request) bool { return slices.Contains(p.route.Methods, r.Method) }
+
+// observe tells the guard's observer what became of r.
+func (p *protected) observe(r *http.Request, e semel.Event) {
+	e.Kind, e.Route = semel.EventRequest, p.route.Path
+	p.mw.guard.Observe(r.Context(), e)
 }
 
 func isGRPC(r *http.Request) bool {
@@ -173,6 +178,9 @@ func isGRPC(r *http.Request) bool {
 func (p *protected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !p.applies(r) {
 		w.Header().Set(headerOutcome, outcomeUnprotected)
+		if p.covers(r) {
+			p.observe(r, semel.Event{Outcome: outcomeUnprotected})
+		}
 		p.next.ServeHTTP(w, r)
 		return
 	}
