@@ -77,15 +77,16 @@ func (a *attempt) params(c Completion) FinishParams {
 // else by itself after they are undone.
 func (a *attempt) save(c Completion) (Held, error) {
 	p := a.params(c)
-	if a.joint != nil && a.joint.Opened() {
-		if p.To == StateDone && !c.Undo {
-			return a.commit(p)
-		}
-		// COMMIT was never sent, so the transaction is undone even if the
-		// connection broke before the server could say so.
-		if err := a.joint.Rollback(); err != nil {
-			a.guard.Observe(a, Event{Kind: EventStoreFault, Err: err})
-		}
+	if a.joint == nil {
+		return a.finishAlone(p)
+	}
+	if a.joint.Opened() && p.To == StateDone && !c.Undo {
+		return a.commit(p)
+	}
+	if err := a.joint.Rollback(); err != nil {
+		// Somebody else may have ended the transaction, and committed it.
+		a.guard.Observe(a, Event{Kind: EventStoreFault, Err: err})
+		p = FinishParams{To: StateUnknown}
 	}
 	return a.finishAlone(p)
 }

@@ -26,7 +26,9 @@ type Joint interface {
 	// rolled back.
 	Commit(ctx context.Context, p FinishParams) (Held, error)
 	// Rollback ends the transaction without effect. It may be called at any
-	// time after the work, also when nothing was opened, and twice.
+	// time after the work, also when nothing was opened, and twice. After an
+	// error nobody knows whether the writes are undone: the transaction may
+	// have been ended, and committed, by somebody else (R37).
 	Rollback() error
 }
 

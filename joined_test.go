@@ -17,6 +17,7 @@ type joinStore struct {
 
 	rows      int
 	commitErr error
+	undoErr   error
 	// commits says whether a commit that answers commitErr has taken effect.
 	commits bool
 }
@@ -53,7 +54,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 
 func (j *joint) Rollback() error {
 	j.ended = true
-	return nil
+	return j.store.undoErr
 }
 
 // writesRow is work that writes its row and then ends as c.
@@ -77,6 +78,7 @@ func TestJoinedMode(t *testing.T) {
 		work      semel.Completion
 		allInTx   bool
 		commitErr error
+		undoErr   error
 		commits   bool
 		wantErr   error
 		want      semel.Outcome
@@ -90,6 +92,12 @@ func TestJoinedMode(t *testing.T) {
 			work: unknown, allInTx: true, want: semel.OutcomeReleased, wantState: semel.StateReleased,
 		},
 		"undoes the row of work that was not applied": {work: notApplied, want: semel.OutcomeReleased, wantState: semel.StateReleased},
+		"a rollback that fails leaves it unknown whether the row is there": {
+			work: notApplied, allInTx: true, undoErr: noAnswer, want: semel.OutcomeUnknown, wantState: semel.StateUnknown,
+		},
+		"a refusal whose rollback fails is not kept": {
+			work: keepUndone, undoErr: noAnswer, want: semel.OutcomeUnknown, wantState: semel.StateUnknown,
+		},
 		"a refused commit leaves the calls outside unknown": {
 			work: keep, commitErr: semel.ErrCommitRefused, wantErr: semel.ErrCommitRefused, want: semel.OutcomeUnknown, wantState: semel.StateUnknown,
 		},
@@ -107,7 +115,7 @@ func TestJoinedMode(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
-				store := &joinStore{faultStore: f.store, commitErr: tt.commitErr, commits: tt.commits}
+				store := &joinStore{faultStore: f.store, commitErr: tt.commitErr, commits: tt.commits, undoErr: tt.undoErr}
 				g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{})
 				assert.NoError(t, err)
 				c := call("a")
