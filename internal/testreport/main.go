@@ -124,12 +124,18 @@ func (r *report) endPackage(e event) {
 }
 
 // flush prints what a failed package left unsaid: a panic or a time-out ends
-// tests without an event of their own.
+// tests without an event of their own. That such a test was waiting for its
+// turn says nothing.
 func (r *report) flush(e event) {
 	for name, b := range r.output {
-		if strings.HasPrefix(name, e.Package+" ") {
-			fmt.Fprint(r.out, b.String())
-			delete(r.output, name)
+		if !strings.HasPrefix(name, e.Package+" ") {
+			continue
+		}
+		delete(r.output, name)
+		for line := range strings.Lines(b.String()) {
+			if !strings.HasPrefix(line, "=== ") {
+				fmt.Fprint(r.out, line)
+			}
 		}
 	}
 }

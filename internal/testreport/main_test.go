@@ -26,7 +26,8 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"r","Output":"FAIL\tr\t0.200s\n"}
 {"Action":"fail","Package":"r","Elapsed":0.2}
 `
-		panics = `{"Action":"output","Package":"s","Test":"TestD","Output":"panic: out of luck\n"}
+		panics = `{"Action":"output","Package":"s","Test":"TestE","Output":"=== PAUSE TestE\n"}
+{"Action":"output","Package":"s","Test":"TestD","Output":"panic: out of luck\n"}
 {"Action":"fail","Package":"s","Elapsed":0.2}
 `
 		doesNotBuild = `{"ImportPath":"u","Action":"build-output","Output":"u.go:3: undefined: x\n"}
@@ -44,7 +45,7 @@ func TestReport(t *testing.T) {
 		{"a pass is one line, and its output is left out", passes, 0, []string{"ok    p  0.5s\n", "1 passed, 0 failed, 0 skipped\n"}, "quiet"},
 		{"a skip is named with its reason in the last lines", passes + skips, 0, []string{"skipped:\n  q TestB: b_test.go:7: no chromium\n\n1 passed, 0 failed, 1 skipped\n"}, "==="},
 		{"a failure is printed whole, and its package named once", passes + fails, 1, []string{"got 2, want 1\nFAIL  r  0.2s\n", "1 passed, 1 failed, 0 skipped\n"}, "quiet"},
-		{"a panic is printed although its test never ended", passes + panics, 1, []string{"panic: out of luck\n", "FAIL  s  0.2s\n"}, "quiet"},
+		{"a panic is printed although its test never ended", passes + panics, 1, []string{"panic: out of luck\n", "FAIL  s  0.2s\n"}, "TestE"},
 		{"a package that does not build fails", passes + doesNotBuild, 1, []string{"u.go:3: undefined: x\n", "FAIL  u  0.0s\n"}, "quiet"},
 		{"words of the go command itself are passed on", passes + "go: no such pattern\n", 0, []string{"go: no such pattern\n"}, "quiet"},
 		{"nothing but skips is no success", skips, 1, []string{"0 passed, 0 failed, 1 skipped\n"}, "==="},
