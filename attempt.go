@@ -45,6 +45,9 @@ type attempt struct {
 	says            handlerSays
 	replyStarted    atomic.Bool
 
+	// The contexts of the two store calls that every attempt makes.
+	asking, saving detachedContext
+
 	turnMu sync.Mutex
 	turned sync.Cond
 	turn   turn
@@ -69,20 +72,48 @@ func (a *attempt) Value(key any) any {
 	return a.detachedContext.Value(key)
 }
 
-// newAttempt prepares the work of a claim. Lease and deadline count from sent,
-// which is before the store was asked.
-func newAttempt(ctx context.Context, g *Guard, call Call, rec Record, sent time.Time) *attempt {
-	a := &attempt{
-		guard:   g,
-		call:    call,
-		record:  rec,
-		started: sent,
-	}
-	a.turned.L = &a.turnMu
+// newAttempt prepares a call, which becomes an attempt if it wins the claim.
+// Lease and deadline count from here, before the store is asked.
+func newAttempt(ctx context.Context, g *Guard, call Call) *attempt {
+	a := &attempt{guard: g, call: call, started: time.Now()}
 	a.values = context.WithoutCancel(ctx)
-	a.deadline = sent.Add(g.cfg.HandlerDeadline)
+	a.deadline = a.started.Add(g.cfg.HandlerDeadline)
 	a.late = ErrStillRunning
+	a.turned.L = &a.turnMu
 	return a
+}
+
+// begin asks the store, again under the record's own fingerprint policy if
+// that is another one.
+func (a *attempt) begin() (BeginResult, error) {
+	g, call := a.guard, &a.call
+	g.initStoreContext(&a.asking, a.values)
+	p := BeginParams{
+		Scope:        call.Scope,
+		Key:          call.Key,
+		Fingerprint:  call.Fingerprint,
+		Token:        NewToken(),
+		OperationID:  NewOperationID(g.cfg.Service, call.Scope, call.Key, 0),
+		Lease:        g.cfg.Lease,
+		ResumeWithin: g.resumeWithin,
+		AllInTx:      call.AllInTx && call.Mode == Joined,
+		Credential:   call.Credential,
+		Trace:        call.Trace,
+	}
+	res, err := g.beginOnce(&a.asking, p)
+	if err != nil || res.Outcome != BeginMismatch || call.Refingerprint == nil {
+		return res, err
+	}
+	policy := res.Record.Fingerprint.Policy
+	if policy == p.Fingerprint.Policy || res.Record.Credential != p.Credential {
+		return res, nil
+	}
+	older, ok := call.Refingerprint(policy)
+	if !ok || !older.Same(res.Record.Fingerprint) {
+		return res, nil
+	}
+	p.Fingerprint = older
+	return g.beginOnce(g.storeContext(a.values), p)
 }
 
 func (a *attempt) claim() Claim { return a.record.Claim() }

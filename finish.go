@@ -137,8 +137,10 @@ var finishPauses = [...]time.Duration{50 * time.Millisecond, 250 * time.Millisec
 // finishAlone finishes in a commit of its own. If that fails for good the
 // claim is left as it is: it is never released, and the reply never shown.
 func (a *attempt) finishAlone(p FinishParams) (Held, error) {
+	a.guard.initStoreContext(&a.saving, a)
+	ctx := &a.saving
 	for try := 0; ; try++ {
-		held, err := a.finishOnce(p)
+		held, err := a.finishOnce(ctx, p)
 		if err == nil {
 			return held, nil
 		}
@@ -147,11 +149,11 @@ func (a *attempt) finishAlone(p FinishParams) (Held, error) {
 			return Held{}, err
 		}
 		time.Sleep(finishPauses[try])
+		ctx = a.guard.storeContext(a)
 	}
 }
 
-func (a *attempt) finishOnce(p FinishParams) (Held, error) {
-	ctx := a.guard.storeContext(a)
+func (a *attempt) finishOnce(ctx *detachedContext, p FinishParams) (Held, error) {
 	defer ctx.cancel(context.Canceled)
 	return a.guard.store.Finish(ctx, a.claim(), p)
 }

@@ -254,14 +254,15 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 	if err := g.CheckMode(call.Mode); err != nil {
 		return Result{}, err
 	}
-	sent := time.Now()
-	begun, err := g.begin(ctx, call)
+	a := newAttempt(ctx, g, call)
+	begun, err := a.begin()
 	if err != nil {
 		return Result{}, err
 	}
 	if begun.Outcome == BeginClaimed {
 		g.observeClaim(ctx, call, begun)
-		return newAttempt(ctx, g, call, begun.Record, sent).run(work)
+		a.record = begun.Record
+		return a.run(work)
 	}
 	return g.answer(ctx, call, begun)
 }
@@ -284,44 +285,12 @@ func (c *Call) check() error {
 	return nil
 }
 
-// begin asks the store, again under the record's own fingerprint policy if
-// that is another one.
-func (g *Guard) begin(ctx context.Context, call Call) (BeginResult, error) {
-	p := BeginParams{
-		Scope:        call.Scope,
-		Key:          call.Key,
-		Fingerprint:  call.Fingerprint,
-		Token:        NewToken(),
-		OperationID:  NewOperationID(g.cfg.Service, call.Scope, call.Key, 0),
-		Lease:        g.cfg.Lease,
-		ResumeWithin: g.resumeWithin,
-		AllInTx:      call.AllInTx && call.Mode == Joined,
-		Credential:   call.Credential,
-		Trace:        call.Trace,
-	}
-	res, err := g.beginOnce(ctx, p)
-	if err != nil || res.Outcome != BeginMismatch || call.Refingerprint == nil {
-		return res, err
-	}
-	policy := res.Record.Fingerprint.Policy
-	if policy == p.Fingerprint.Policy || res.Record.Credential != p.Credential {
-		return res, nil
-	}
-	older, ok := call.Refingerprint(policy)
-	if !ok || !older.Same(res.Record.Fingerprint) {
-		return res, nil
-	}
-	p.Fingerprint = older
-	return g.beginOnce(ctx, p)
-}
-
 // beginTries is how often one Begin is sent. The token makes the repeat safe:
 // it finds the claim that an unanswered try may have won.
 const beginTries = 3
 
-// beginOnce sends one Begin, repeating it while StoreTimeout lasts.
-func (g *Guard) beginOnce(caller context.Context, p BeginParams) (BeginResult, error) {
-	ctx := g.storeContext(caller)
+// beginOnce sends one Begin, repeating it while ctx lasts, which it ends.
+func (g *Guard) beginOnce(ctx *detachedContext, p BeginParams) (BeginResult, error) {
 	defer ctx.cancel(context.Canceled)
 	var (
 		res BeginResult
@@ -342,11 +311,15 @@ func (g *Guard) beginOnce(caller context.Context, p BeginParams) (BeginResult, e
 // storeContext is a context for one store call: bounded by StoreTimeout, and
 // not cancelled when the caller hangs up. Whoever takes it cancels it.
 func (g *Guard) storeContext(caller context.Context) *detachedContext {
-	return &detachedContext{
-		values:   caller,
-		deadline: time.Now().Add(g.cfg.StoreTimeout),
-		late:     context.DeadlineExceeded,
-	}
+	c := new(detachedContext)
+	g.initStoreContext(c, caller)
+	return c
+}
+
+// initStoreContext makes c, which is part of something larger, such a context.
+func (g *Guard) initStoreContext(c *detachedContext, caller context.Context) {
+	c.values, c.late = caller, context.DeadlineExceeded
+	c.deadline = time.Now().Add(g.cfg.StoreTimeout)
 }
 
 func (g *Guard) storeFault(ctx context.Context, err error) error {

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -60,46 +59,57 @@ func (s *Store) remove(e *entry, now time.Time) {
 		return
 	}
 	s.unlink(e)
-	s.replyBytes -= replySize(e.record.Reply)
+	s.replyBytes -= e.replySize()
 	delete(s.records, at)
 }
 
-// clone copies a reply, so that its giver may use the memory again. All header
-// values share one array: a reply has many fields with one value each.
-func clone(r semel.Reply) semel.Reply {
-	r.Body = slices.Clone(r.Body)
-	if r.Header == nil {
-		return r
-	}
+// field is one value of a saved header. A list of them is one allocation where
+// a header is many.
+type field struct{ name, value string }
+
+// fieldsOf lists h, each name's values in order.
+func fieldsOf(h semel.Header) []field {
 	n := 0
-	for _, values := range r.Header {
+	for _, values := range h {
 		n += len(values)
 	}
-	all := make([]string, 0, n)
-	header := make(semel.Header, len(r.Header))
-	for name, values := range r.Header {
-		from := len(all)
-		all = append(all, values...)
-		header[name] = slices.Clip(all[from:])
+	if n == 0 {
+		return nil
 	}
-	r.Header = header
-	return r
+	fields := make([]field, 0, n)
+	for name, values := range h {
+		for _, value := range values {
+			fields = append(fields, field{name, value})
+		}
+	}
+	return fields
 }
 
-func replySize(r semel.Reply) int64 {
-	n := len(r.Body)
-	for name, values := range r.Header {
-		n += len(name)
-		for _, value := range values {
-			n += len(value)
-		}
+// headerOf is the header that fields lists.
+func headerOf(fields []field) semel.Header {
+	if len(fields) == 0 {
+		return nil
+	}
+	h := make(semel.Header, len(fields))
+	for _, f := range fields {
+		h[f.name] = append(h[f.name], f.value)
+	}
+	return h
+}
+
+// replySize is how many bytes the entry's reply takes.
+func (e *entry) replySize() int64 {
+	n := len(e.record.Reply.Body)
+	for _, f := range e.header {
+		n += len(f.name) + len(f.value)
 	}
 	return int64(n)
 }
 
 // entry is a record in its place. Only done and released records have a queue.
 type entry struct {
-	record     semel.Record
+	record     semel.Record // without its reply's header
+	header     []field
 	queue      *fifo
 	prev, next *entry
 	heapIndex  int

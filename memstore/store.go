@@ -11,8 +11,8 @@
 // when there is nothing else, Begin fails with semel.ErrStoreUnavailable and
 // nothing runs.
 //
-// Replies are copied when they are saved. A Reply that the store returns is
-// shared by all who ask: read it, do not change it.
+// Replies are copied when they are saved. The Body of a Reply that the store
+// returns is shared by all who ask: read it, do not change it.
 package memstore
 
 import (
@@ -123,6 +123,9 @@ func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult
 		}
 		s.write(e, &r)
 	}
+	if outcome == semel.BeginReplay {
+		r.Reply.Header = headerOf(e.header)
+	}
 	res := semel.BeginResult{Outcome: outcome, Record: r}
 	if outcome == semel.BeginClaimed && (r.Attempt != attempt || r.Token != token) {
 		res.From = from
@@ -155,7 +158,7 @@ func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (
 	if !changed {
 		return held, nil
 	}
-	r.Reply = clone(r.Reply)
+	r.Reply.Body = slices.Clone(r.Reply.Body)
 	s.write(e, &r)
 	if p.Settlement != nil {
 		s.audit(at, &r, p.Settlement.Audit)
@@ -164,11 +167,14 @@ func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (
 	return held, nil
 }
 
-// Get returns the record. Its Reply is shared. It returns no error.
+// Get returns the record. The body of its reply is shared. It returns no error.
 func (s *Store) Get(_ context.Context, scope, key string) (semel.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, r := s.read(id{scope, key})
+	e, r := s.read(id{scope, key})
+	if e != nil {
+		r.Reply.Header = headerOf(e.header)
+	}
 	return r, nil
 }
 
@@ -222,8 +228,10 @@ func (s *Store) read(at id) (*entry, semel.Record) {
 // write replaces the entry's record and puts it where its new state belongs.
 func (s *Store) write(e *entry, r *semel.Record) {
 	s.unlink(e)
-	s.replyBytes += replySize(r.Reply) - replySize(e.record.Reply)
-	e.record = *r
+	s.replyBytes -= e.replySize()
+	e.record, e.header = *r, fieldsOf(r.Reply.Header)
+	e.record.Reply.Header = nil
+	s.replyBytes += e.replySize()
 	s.link(e)
 }
 

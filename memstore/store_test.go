@@ -231,8 +231,8 @@ func TestAllocations(t *testing.T) { // not parallel: it counts allocations
 	})
 	t.Logf("allocations: Begin of a new key %v, with Finish %v, a replay %v", begun, both, replayed)
 	assert.True(t, begun <= 2, "Begin of a new key made %v allocations; the most is 2", begun)
-	assert.True(t, both <= 6, "Begin and Finish made %v allocations; the most is 6", both)
-	assert.Equal(t, replayed, 0, "allocations of a replay")
+	assert.True(t, both <= 4, "Begin and Finish made %v allocations; the most is 4", both)
+	assert.True(t, replayed <= 4, "a replay made %v allocations; the most is 4", replayed)
 }
 
 func BenchmarkBeginFinish(b *testing.B) {
