@@ -4,7 +4,7 @@ GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 10s
 
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
-MODULES := ./... ./cmd/... ./internal/integration/... ./semelotel/...
+MODULES = $(shell go list -m -f '{{.Dir}}/...')
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
