@@ -1,7 +1,10 @@
 package docstest
 
 import (
+	"bufio"
+	"encoding/json"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -126,6 +129,42 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a document shows is tried: go is built or found in a file, sh is looked
+// up, console is typed, and the rest has to be what it says it is. A block
+// without a language is a picture.
+func TestEveryBlockIsTried(t *testing.T) {
+	t.Parallel()
+	tried := map[string]func(text string) error{
+		"":        func(string) error { return nil },
+		"go":      func(string) error { return nil }, // in programs_test.go
+		"sh":      func(string) error { return nil }, // in commands_test.go
+		"console": func(string) error { return nil }, // in sessions_test.go
+		"json":    isJSON,
+		"http":    isRequest,
+	}
+	for _, d := range documents(t) {
+		for _, m := range fence.FindAllStringSubmatch(d.text, -1) {
+			try, ok := tried[m[1]]
+			if !ok {
+				t.Errorf("%s: nothing tries a block of %q", d.path, m[1])
+				continue
+			}
+			assert.NoError(t, try(m[2]), "%s: a block of %s", d.path, m[1])
+		}
+	}
+}
+
+// isJSON takes {...} for an object that was left out.
+func isJSON(text string) error {
+	var v any
+	return json.Unmarshal([]byte(strings.ReplaceAll(text, "{...}", "{}")), &v)
+}
+
+func isRequest(text string) error {
+	_, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text))) //nolint:bodyclose // it is a string.
+	return err
 }
 
 func TestTheReadmeIsShortAndStartsWithACommand(t *testing.T) {

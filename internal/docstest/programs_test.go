@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,17 +62,19 @@ func build(t *testing.T, document, source string) string {
 	return program
 }
 
-// readmeAddress is where the program of the README listens.
-const readmeAddress = "localhost:8080"
+// programAddress is where the programs in documents listen.
+const programAddress = "localhost:8080"
 
-func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
-	t.Parallel()
-	blocks := document{text: read(t, "README.md")}.blocks("go")
-	if len(blocks) == 0 || !strings.Contains(blocks[0].text, readmeAddress) {
-		t.Fatalf("got no program in README.md that listens on %s, want one", readmeAddress)
+// serveProgram runs the first program of a document on a free port until the
+// test ends, and returns its address.
+func serveProgram(t *testing.T, path string) string {
+	t.Helper()
+	blocks := document{text: read(t, path)}.blocks("go")
+	if len(blocks) == 0 || !strings.Contains(blocks[0].text, programAddress) {
+		t.Fatalf("got no program in %s that listens on %s, want one", path, programAddress)
 	}
 	address := freeAddress(t)
-	program := exec.Command(build(t, "README.md", strings.ReplaceAll(blocks[0].text, readmeAddress, address)))
+	program := exec.Command(build(t, path, strings.ReplaceAll(blocks[0].text, programAddress, address)))
 	program.Dir = t.TempDir()
 	assert.NoError(t, program.Start())
 	t.Cleanup(func() {
@@ -79,7 +82,12 @@ func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
 		program.Wait()
 	})
 	waitFor(t, address)
+	return address
+}
 
+func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	address := serveProgram(t, "README.md")
 	first := post(t, address, "k1", `{"item":"book"}`)
 	repeat := post(t, address, "k1", `{ "item": "book" }`)
 	other := post(t, address, "k2", `{"item":"book"}`)
@@ -131,8 +139,16 @@ type answer struct {
 
 func post(t *testing.T, address, key, body string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/orders", strings.NewReader(body))
+	return ask(t, http.MethodPost, address+"/orders", key, body, nil)
+}
+
+// ask sends one request; user, if there is one, goes with it as its
+// credentials.
+func ask(t *testing.T, method, target, key, body string, user *url.Userinfo) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+target, strings.NewReader(body))
 	assert.NoError(t, err)
+	req.URL.User = user
 	req.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
@@ -143,4 +159,28 @@ func post(t *testing.T, address, key, body string) answer {
 	text, err := io.ReadAll(resp.Body)
 	assert.NoError(t, err)
 	return answer{status: resp.StatusCode, header: resp.Header, body: string(text)}
+}
+
+func TestTheProgramOfTheFrameworksPageDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	address := serveProgram(t, "docs/frameworks.md")
+	ann, bob := url.UserPassword("ann", "swordfish"), url.UserPassword("bob", "swordfish")
+	order := func(user *url.Userinfo) answer {
+		return ask(t, http.MethodPost, address+"/orders", "k1", `{"item":"book"}`, user)
+	}
+
+	assert.Equal(t, order(nil).status, http.StatusUnauthorized, "a request without credentials")
+	first, repeat, other := order(ann), order(ann), order(bob)
+	assert.Equal(t, first.header.Get("Semel-Outcome"), "executed", "the key after a request that was refused outside")
+	assert.Equal(t, repeat.header.Get("Semel-Outcome"), "replayed", "the repeat")
+	assert.Equal(t, repeat.body, first.body, "the repeat")
+	assert.Contains(t, repeat.header.Get("Access-Control-Expose-Headers"), "Idempotent-Replayed", "the repeat")
+	assert.Equal(t, other.header.Get("Semel-Outcome"), "executed", "the same key of somebody else")
+	assert.Equal(t, order(nil).status, http.StatusUnauthorized, "a repeat without credentials")
+
+	preflight := ask(t, http.MethodOptions, address+"/orders", "", "", nil)
+	assert.Equal(t, preflight.status, http.StatusNoContent, "a preflight")
+	assert.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Idempotency-Key", "a preflight")
+	rules := ask(t, http.MethodGet, address+"/.well-known/idempotency", "", "", nil)
+	assert.Contains(t, rules.body, `"path": "/orders"`, "the published rules, without credentials")
 }
