@@ -1,6 +1,7 @@
 package semelhttp_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -221,6 +222,60 @@ func TestLiveClaimIsNotStolen(t *testing.T) {
 			assert.Equal(t, s.runCount(), 1)
 		})
 	})
+}
+
+func TestReplacedWorker(t *testing.T) {
+	t.Parallel()
+	for claim, stream := range map[string]bool{
+		"Whoever was replaced shows the reply of its successor": false,
+		"Whoever has begun to reply is not replaced":            true,
+	} {
+		t.Run(claim, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newService(t, settings{})
+				srv := memhttp.New(t, watch(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+					if s.runCount() > 0 { // the successor
+						s.created(w, r)
+						return
+					}
+					s.ran()
+					io.WriteString(w, "of the first\n")
+					if stream {
+						http.NewResponseController(w).Flush()
+					}
+					s.store.set(func(s *faultyStore) { s.extend = errors.New("connection refused") })
+					<-r.Context().Done() // the lease has ended
+					assert.ErrorIs(t, context.Cause(r.Context()), semel.ErrSuperseded)
+					time.Sleep(time.Minute)
+				})))
+				type answer struct {
+					reply
+
+					err error
+				}
+				first := make(chan answer)
+				go func() {
+					got, err := do(srv.Client(), http.MethodPost, srv.URL(), "k1", "")
+					first <- answer{got, err}
+				}()
+				time.Sleep(45 * time.Second)
+				second := post(t, srv.Client(), srv.URL(), "k1", "")
+				replaced := <-first
+				if stream {
+					assert.Equal(t, second.outcome(), "unknown")
+					assert.NoError(t, replaced.err)
+					assert.Equal(t, s.runCount(), 1)
+					return
+				}
+				assert.Equal(t, second.outcome(), "executed")
+				assert.NoError(t, replaced.err)
+				assert.True(t, replaced.replayed(), "the first client gets a replay")
+				assert.Equal(t, replaced.text, second.text)
+				assert.Equal(t, s.runCount(), 2)
+			})
+		})
+	}
 }
 
 func TestStoreDown(t *testing.T) {
