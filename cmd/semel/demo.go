@@ -34,6 +34,7 @@ sends an Idempotency-Key and one that does not. With curl:
   /unsafe/payments               the same service with nothing before it
   /naive/payments                look the key up, work, save the key afterwards
   /demo/ledger                   orders, payments, charges and money taken
+  /metrics                       what Semel did, for Prometheus
   POST /demo/faults              {"fault":"killed-after-charge","times":1}
 
 With --script a fault is played through by a client that retries, once with a key

@@ -244,6 +244,21 @@ func TestAReplyThatBreaksOffIsNotPassedOnAsWhole(t *testing.T) {
 	assert.Equal(t, status, 0)
 }
 
+func TestTheMetricsAreTheServicesAndNotInTheLog(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.respond = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "semel_requests_total 1\n") }
+	rg.arm(t, `{"fault":"request-lost","times":1}`)
+	status, body := rg.send(t, http.MethodGet, "/metrics", "", "Accept", "application/openmetrics-text", payments.InternalRequest, "7")
+	assert.Equal(t, status, http.StatusOK)
+	assert.Equal(t, body, "semel_requests_total 1\n")
+	got, _ := rg.requests()
+	assert.Equal(t, got[0].URL.Path, "/metrics")
+	assert.Equal(t, got[0].Header.Get("Accept"), "application/openmetrics-text")
+	assert.Equal(t, got[0].Header.Get(payments.InternalRequest), "0", "the number that the front gives")
+	assert.Equal(t, len(rg.log.Entries()), 0)
+}
+
 func TestABodyOverTheLimitIsRefusedAndNotPassedOn(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)

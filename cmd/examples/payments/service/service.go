@@ -31,6 +31,8 @@ import (
 )
 
 const (
+	// serviceName is part of every operation id.
+	serviceName = "payments"
 	// lease is short so that a killed attempt is taken over while one watches.
 	lease = 2 * time.Second
 	// bankMemory is how long a repeat may be charged under the same operation
@@ -103,24 +105,30 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	if err := sqlstore.Migrate(ctx, h, sqlstore.SQLite()); err != nil {
 		return nil, err
 	}
-	store, err := sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{})
+	records, err := sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{})
 	if err != nil {
 		return nil, err
 	}
+	observer, metrics, err := newMetrics()
+	if err != nil {
+		return nil, err
+	}
+	store := observer.Store(records, "sqlite")
 	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger), log: cfg.Logger}
 	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
 	guard, err := semel.New(store, semel.Resume(bankMemory), semel.Config{
-		Service:         "payments",
+		Service:         serviceName,
 		Lease:           lease,
 		HandlerDeadline: handlerDeadline,
+		Observer:        observer,
 		Logger:          cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.handler, err = s.routes(guard, cfg)
+	s.handler, err = s.routes(guard, metrics, cfg)
 	return s, err
 }
 
@@ -131,7 +139,7 @@ func (s *Service) Handler() http.Handler { return s.handler }
 func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
 
 // routes puts Semel before the one door that is to have it.
-func (s *Service) routes(guard *semel.Guard, cfg Config) (http.Handler, error) {
+func (s *Service) routes(guard *semel.Guard, metrics http.Handler, cfg Config) (http.Handler, error) {
 	mw, err := semelhttp.New(guard, scope, semelhttp.Config{
 		PublishedScope: "customer",
 		Logger:         cfg.Logger,
@@ -159,6 +167,7 @@ func (s *Service) routes(guard *semel.Guard, cfg Config) (http.Handler, error) {
 	mux.HandleFunc("DELETE /orders/{id}", s.deleteOrder)
 	mux.HandleFunc("GET /totals", s.totals)
 	mux.Handle("/.well-known/idempotency", mw.WellKnown())
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", payments.NotFound)
 	return numbered(mux), nil
 }
