@@ -18,7 +18,7 @@ test: services ## Run every test of every module
 	@go test -json work | go run ./internal/testreport
 
 race: ## Run the same tests under the race detector (needs a C compiler)
-	@.ci/services chromium gcc
+	@.ci/services chromium curl gcc
 	@go test -race -timeout 20m -json work | go run ./internal/testreport
 
 lint: $(GOLANGCI) ## Vet and lint every module
@@ -35,8 +35,8 @@ long: services ## Run the long proofs: big storms, then two minutes on each fuzz
 	@SEMEL_LONG=1 go test -timeout 60m -count=1 -json work | go run ./internal/testreport
 	@.ci/fuzz 2m
 
-services: ## Install what the tests need beside Go: chromium (root on Debian)
-	@.ci/services chromium
+services: ## Install what the tests need beside Go: chromium, curl (root on Debian)
+	@.ci/services chromium curl
 
 $(GOLANGCI):
 	@echo "building golangci-lint $(GOLANGCI_VERSION), once"
