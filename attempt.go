@@ -76,7 +76,7 @@ func (a *attempt) Value(key any) any {
 // Lease and deadline count from here, before the store is asked.
 func newAttempt(ctx context.Context, g *Guard, call Call) *attempt {
 	a := &attempt{guard: g, call: call, started: time.Now()}
-	a.values = context.WithoutCancel(ctx)
+	a.values = ctx
 	a.deadline = a.started.Add(g.cfg.HandlerDeadline)
 	a.late = ErrStillRunning
 	a.turned.L = &a.turnMu

@@ -133,7 +133,7 @@ type FinishParams struct {
 	// To is StateDone, StateReleased or StateUnknown.
 	To State
 	// Reply is saved with StateDone when KeepReply is set; otherwise only its
-	// status is.
+	// status is. The store copies what it keeps.
 	Reply     Reply
 	KeepReply bool
 	// Retention runs from now for done and released records.
