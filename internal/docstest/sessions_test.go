@@ -145,7 +145,7 @@ func play(t *testing.T, steps []step, program, address string) (outputs, statuse
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script.String())
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CURL_HOME="+home)
+	cmd.Env = append(os.Environ(), "CURL_HOME="+home, "DEMO=http://"+address)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	cmd.WaitDelay = time.Second
