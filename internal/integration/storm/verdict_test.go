@@ -1,0 +1,162 @@
+package storm
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+// witnessed is a run of which everything is known: one order is paid although
+// its first service was killed, and one is declined.
+type witnessed struct{ evidence }
+
+// died is when the service was killed that had the first request.
+var died = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newWitnessed() *witnessed {
+	first, second := newOrder(1, 0), newOrder(1, 1)
+	first.clients, second.clients = []client{{}}, []client{{}}
+	second.recipient = declined
+	created := answer{status: http.StatusCreated, location: "/payments/1", body: "paid"}
+	refused := answer{status: http.StatusPaymentRequired, body: "declined"}
+	w := &witnessed{evidence{
+		orders: []*placed{{order: first}, {order: second}},
+		records: map[int]semel.Record{
+			0: {State: semel.StateDone},
+			1: {State: semel.StateDone},
+		},
+	}}
+	killed := &life{ended: died}
+	w.try(0, try{sent: died.Add(-time.Second), ended: died, whole: true, life: killed, err: errors.New("cut")})
+	w.answer(0, 0, lease-10*time.Millisecond, answer{status: http.StatusConflict, code: inProgress})
+	w.answer(0, 0, lease, created)
+	w.answer(0, lastLook, 2*lease, replay(created))
+	w.answer(1, 0, 0, refused)
+	w.answer(1, lastLook, 2*lease, replay(refused))
+	id := first.operation()
+	w.payments = []row{{id: id, charge: id, amount: first.amount, recipient: first.recipient}}
+	w.charges = slices.Clone(w.payments)
+	return w
+}
+
+func replay(a answer) answer {
+	a.replayed = true
+	return a
+}
+
+func (w *witnessed) try(order int, t try) { w.orders[order].note(t) }
+
+// answer notes a request that was sent some time after died and answered a.
+func (w *witnessed) answer(order, client int, after time.Duration, a answer) {
+	sent := died.Add(after)
+	w.try(order, try{client: client, sent: sent, ended: sent.Add(time.Millisecond), whole: true, life: &life{ended: died.Add(time.Hour)}, answer: a})
+}
+
+// change changes the tries of an order that ok picks.
+func (w *witnessed) change(order int, ok func(try) bool, change func(*try)) {
+	for i, t := range w.orders[order].tries {
+		if ok(t) {
+			change(&w.orders[order].tries[i])
+		}
+	}
+}
+
+func isLook(t try) bool   { return t.client == lastLook }
+func isAnswer(t try) bool { return t.answer.final() && !isLook(t) }
+func isBusy(t try) bool   { return t.answer.status == http.StatusConflict }
+
+func TestARunAsItShouldBeIsExact(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, len(newWitnessed().judge()), 0)
+}
+
+func TestEveryBreachIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		breach func(w *witnessed)
+		want   string
+	}{
+		"an order without an answer": {
+			func(w *witnessed) { w.change(0, isAnswer, func(t *try) { t.answer = answer{} }) },
+			"client 0 was not answered",
+		},
+		"an order without any answer at all": {
+			func(w *witnessed) { w.orders[0].tries = nil },
+			"client 0 was not answered within 10s",
+		},
+		"two answers to one key": {
+			func(w *witnessed) { w.change(0, isLook, func(t *try) { t.answer.body = "paid again" }) },
+			"was answered",
+		},
+		"an answer with another Location": {
+			func(w *witnessed) { w.change(0, isLook, func(t *try) { t.answer.location = "/payments/2" }) },
+			"was answered",
+		},
+		"a refusal": {
+			func(w *witnessed) { w.answer(0, 0, lease, answer{status: 422, code: "key-reused"}) },
+			"was answered 422 key-reused, not 201",
+		},
+		"a declined order that is paid": {
+			func(w *witnessed) { w.change(1, isAnswer, func(t *try) { t.answer.status = http.StatusCreated }) },
+			"was answered 201, not 402",
+		},
+		"an outcome that nobody knows": {
+			func(w *witnessed) { w.change(0, isBusy, func(t *try) { t.answer.code = "outcome-unknown" }) },
+			"was answered 409 outcome-unknown",
+		},
+		"a key that is stuck": {
+			func(w *witnessed) { w.change(0, isBusy, func(t *try) { t.sent = died.Add(lease + 2*clockGrain) }) },
+			"was in progress 2.1s after whoever held it had ended",
+		},
+		"a key that nobody can hold": {
+			func(w *witnessed) { w.orders[0].tries = w.orders[0].tries[1:] },
+			"after whoever held it had ended",
+		},
+		"a key in progress after its answer": {
+			func(w *witnessed) { w.answer(0, 0, 2*lease, answer{status: http.StatusConflict, code: inProgress}) },
+			"was in progress 1.999s after it was answered",
+		},
+		"work that runs when all is quiet": {
+			func(w *witnessed) { w.change(0, isLook, func(t *try) { t.answer.replayed = false }) },
+			"its answer was no replay",
+		},
+		"a record that is left running": {
+			func(w *witnessed) { w.records[0] = semel.Record{State: semel.StateRunning} },
+			"its record is left running",
+		},
+		"a payment that is lost":           {func(w *witnessed) { w.payments = nil }, "was stored 0 times, not 1"},
+		"a payment that is stored twice":   {func(w *witnessed) { w.payments = append(w.payments, w.payments...) }, "was stored 2 times, not 1"},
+		"a payment under another id":       {func(w *witnessed) { w.payments[0].id = "x" }, "stored as"},
+		"a payment with another charge":    {func(w *witnessed) { w.payments[0].charge = "x" }, "stored as"},
+		"a payment of another amount":      {func(w *witnessed) { w.payments[0].amount++ }, "stored as"},
+		"an order that is not charged":     {func(w *witnessed) { w.charges = nil }, "was charged 0 times, not 1"},
+		"an order that is charged twice":   {func(w *witnessed) { w.charges = append(w.charges, w.charges...) }, "was charged 2 times, not 1"},
+		"a declined order that is charged": {func(w *witnessed) { w.charges = append(w.charges, row{recipient: declined}) }, "was charged 1 times, not 0"},
+		"money taken for no order": {
+			func(w *witnessed) { w.charges = append(w.charges, row{amount: 1, recipient: "somebody"}) },
+			"2501 was taken in 2 charges; it should be 2500 for 1 orders",
+		},
+		"a file that is not sound": {
+			func(w *witnessed) { w.wrong = []string{`bank.db: integrity_check says "row 3 missing"`} },
+			"row 3 missing",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWitnessed()
+			c.breach(w)
+			var text strings.Builder
+			for _, b := range w.judge() {
+				fmt.Fprintln(&text, strings.Join(b.what, "\n"))
+			}
+			assert.Contains(t, text.String(), c.want)
+		})
+	}
+}
