@@ -24,4 +24,7 @@ const (
 const (
 	MaxKeyLength   = 255  // bytes
 	MaxScopeLength = 1024 // bytes
+
+	// MinLease is the shortest lease that New accepts.
+	MinLease = 100 * time.Millisecond
 )

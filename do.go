@@ -49,5 +49,8 @@ func (g *Guard) Do(ctx context.Context, call Call, work func(ctx context.Context
 	if errors.Is(err, ErrStillRunning) {
 		return res, err // the work has not returned: workErr is still its own
 	}
+	if err == nil {
+		return res, workErr
+	}
 	return res, errors.Join(workErr, err)
 }

@@ -82,6 +82,21 @@ func (e *Error) saying(format string, args ...any) *Error {
 	return &Error{Code: e.Code, Text: fmt.Sprintf(format, args...)}
 }
 
+// NewError returns an error of a code with a text of its own and, unless it is
+// nil, a cause. It is for the packages of this module and for stores outside
+// it.
+func NewError(code Code, cause error, format string, args ...any) *Error {
+	return &Error{Code: code, Text: fmt.Sprintf(format, args...), Err: cause}
+}
+
+// unavailable is err as an ErrStoreUnavailable, once.
+func unavailable(err error) error {
+	if errors.Is(err, ErrStoreUnavailable) {
+		return err
+	}
+	return ErrStoreUnavailable.because(err)
+}
+
 func configError(field, problem string) error {
 	return ErrConfig.saying("%s %s", field, problem)
 }

@@ -14,7 +14,7 @@ func (a *attempt) finish(c Completion) (Result, error) {
 	defer a.cancel(context.Canceled)
 	c = a.weigh(c)
 	held, err := a.save(c)
-	if held.Status == HeldSuperseded {
+	if held.Status == HeldSuperseded || held.Status == HeldFinal {
 		return a.lost()
 	}
 	res := Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}
@@ -50,7 +50,7 @@ func (a *attempt) weigh(c Completion) Completion {
 		c.Verdict = VerdictKeepNoReply
 	case a.replyStarted.Load() && c.Verdict == VerdictNotApplied:
 		c.Verdict = VerdictUnknown
-	case c.Verdict == VerdictUnknown && a.rollbackUndoesAll():
+	case !a.replyStarted.Load() && c.Verdict == VerdictUnknown && a.rollbackUndoesAll():
 		c.Verdict = VerdictNotApplied
 	}
 	return c
@@ -158,20 +158,22 @@ func (a *attempt) finishOnce(ctx *detachedContext, p FinishParams) (Held, error)
 	return a.guard.store.Finish(ctx, a.claim(), p)
 }
 
-// lost answers for an attempt that a later one has fenced off: with what the
-// record says now.
+// lost answers for an attempt whose end does not count, because a later one has
+// fenced it off: with what the record says now.
 func (a *attempt) lost() (Result, error) {
 	a.observe(EventLeaseLost)
 	ctx := a.guard.storeContext(a)
 	defer ctx.cancel(context.Canceled)
 	rec, err := a.guard.store.Get(ctx, a.record.Scope, a.record.Key)
 	if err != nil {
-		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, a.guard.storeFault(a, err)
+		return Result{Outcome: OutcomeUnknown, Record: a.record}, a.guard.storeFault(a, err)
 	}
 	begun := BeginResult{Outcome: BeginUnknown, Record: rec}
 	switch {
 	case rec.State == StateDone:
 		begun.Outcome = BeginReplay
+	case rec.State == StateReleased:
+		begun.Outcome = BeginReleased
 	case rec.State == StateRunning && rec.LeaseLeft() > 0:
 		begun.Outcome = BeginBusy
 	}

@@ -2,7 +2,6 @@ package semel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -34,9 +33,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// MinLease is the shortest lease that New accepts.
-const MinLease = 100 * time.Millisecond
-
 // Guard claims keys, runs work once and replays replies. It is safe for
 // concurrent use and owns no goroutine beyond the calls in progress.
 type Guard struct {
@@ -53,7 +49,7 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 	if store == nil {
 		return nil, configError("store", "is required")
 	}
-	if err := cfg.complete(recovery); err != nil {
+	if err := cfg.complete(store, recovery); err != nil {
 		return nil, err
 	}
 	joiner, _ := As[Joiner](store)
@@ -67,7 +63,7 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 }
 
 // complete fills in the defaults and checks every field once.
-func (c *Config) complete(recovery Recovery) error {
+func (c *Config) complete(store Store, recovery Recovery) error {
 	if c.Service == "" {
 		c.Service = DefaultService
 	}
@@ -93,6 +89,9 @@ func (c *Config) complete(recovery Recovery) error {
 	}
 	if err := recovery.check(c.HandlerDeadline); err != nil {
 		return err
+	}
+	if l, ok := As[Limited](store); ok && c.StoreTimeout <= l.StatementLimit() {
+		return configError("StoreTimeout", fmt.Sprintf("is %v; the store's own limit for a statement is %v, and must be the shorter one", c.StoreTimeout, l.StatementLimit()))
 	}
 	least := recovery.leastRetention(c.HandlerDeadline)
 	switch {
@@ -160,6 +159,9 @@ func (m Mode) String() string {
 // CheckMode reports, as an ErrConfig, that the guard's store cannot run mode
 // m. Callers ask at construction, so that nothing fails at first use.
 func (g *Guard) CheckMode(m Mode) error {
+	if m > Joined {
+		return configError("Mode", fmt.Sprintf("is %d; it must be Leased or Joined", m))
+	}
 	if m == Joined && g.joiner == nil {
 		return configError("Mode", fmt.Sprintf("is Joined, but the store (%T) cannot save a reply in a business transaction", g.store))
 	}
@@ -219,11 +221,24 @@ const (
 	OutcomeReleased
 )
 
+var outcomeNames = [...]string{
+	"none", "executed", "replayed", "reply-not-kept", "in-progress", "key-reused", "other-caller", "unknown", "released",
+}
+
+// String returns the outcome in words.
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return "invalid"
+}
+
 // Result is the outcome of a call. Errors are for faults only: the store, the
 // configuration, a deadline.
 type Result struct {
 	Outcome Outcome
-	// Ran is set when this call ran the work.
+	// Ran is set when this call ran the work, and no later attempt has taken
+	// over: the outcome is of its own run then.
 	Ran bool
 	// Reply is the work's own reply if this call ran it, else the saved one
 	// if there is one. Of OutcomeReplyNotKept it holds the status alone.
@@ -237,6 +252,11 @@ type Result struct {
 	// not loaded, so the two requests could not be compared.
 	UnknownPolicy bool
 }
+
+// Done reports whether the operation is done and Reply is its reply. A call
+// that returns no error need not be: the key may be in use, or the outcome
+// unknown.
+func (r Result) Done() bool { return r.Outcome == OutcomeExecuted || r.Outcome == OutcomeReplayed }
 
 // Run claims call's key and runs work once, or answers from the record. The
 // work's context is not cancelled with ctx: a caller that hangs up does not
@@ -277,8 +297,8 @@ func (c *Call) check() error {
 		return ErrScopeInvalid.saying("the scope is empty")
 	case len(c.Scope) > MaxScopeLength:
 		return ErrScopeInvalid.saying("the scope has %d bytes; the most is %d", len(c.Scope), MaxScopeLength)
-	case c.Fingerprint == Fingerprint{}:
-		return configError("Fingerprint", "is required: without it any request under the key would pass for this one")
+	case c.Fingerprint.problem() != "":
+		return configError("Fingerprint", "is required, or any request under the key would pass for this one: "+c.Fingerprint.problem())
 	case c.AllInTx && c.Mode != Joined:
 		return configError("AllInTx", "goes with Mode Joined only")
 	}
@@ -324,10 +344,7 @@ func (g *Guard) initStoreContext(c *detachedContext, caller context.Context) {
 
 func (g *Guard) storeFault(ctx context.Context, err error) error {
 	g.Observe(ctx, Event{Kind: EventStoreFault, Err: err})
-	if errors.Is(err, ErrStoreUnavailable) {
-		return err
-	}
-	return ErrStoreUnavailable.because(err)
+	return unavailable(err)
 }
 
 func (g *Guard) observeClaim(ctx context.Context, call Call, begun BeginResult) {
@@ -395,7 +412,14 @@ func (c *Call) policyUnknown(policy string) bool {
 	return !ok
 }
 
-func (r Record) withoutReply() Record {
-	r.Reply = Reply{}
-	return r
+// Get reads the record of (scope, key). Where there is none its state is
+// StateAbsent. Errors match ErrStoreUnavailable.
+func (g *Guard) Get(ctx context.Context, scope, key string) (Record, error) {
+	call := g.storeContext(ctx)
+	defer call.cancel(context.Canceled)
+	rec, err := g.store.Get(call, scope, key)
+	if err != nil {
+		return Record{}, g.storeFault(ctx, err)
+	}
+	return rec, nil
 }

@@ -30,6 +30,7 @@ func TestNewRefusesBadSettingsByName(t *testing.T) {
 		{"no recovery chosen", semel.Recovery{}, semel.Config{}, "Recovery is required"},
 		{"resume shorter than the handler deadline", semel.Resume(time.Minute), semel.Config{}, "Resume(1m0s) must be longer than HandlerDeadline (5m0s)"},
 		{"resume negative", semel.Resume(-1), semel.Config{}, "must be positive"},
+		{"resume zero, which is not hold", semel.Resume(0), semel.Config{}, "must be positive"},
 		{"retention below what resume needs", semel.Resume(24 * time.Hour), semel.Config{Retention: 24 * time.Hour}, "at least 47h55m0s"},
 		{"retention negative", semel.Hold(), semel.Config{Retention: -1}, "Retention is -1ns"},
 		{"lease too short", semel.Hold(), semel.Config{Lease: time.Millisecond}, "the least is 100ms"},
@@ -77,6 +78,10 @@ func TestACallIsCheckedBeforeTheStoreIsAsked(t *testing.T) {
 		"empty scope":            {func(c *semel.Call) { c.Scope = "" }, semel.ErrScopeInvalid},
 		"long scope":             {func(c *semel.Call) { c.Scope = strings.Repeat("s", 1025) }, semel.ErrScopeInvalid},
 		"no fingerprint":         {func(c *semel.Call) { c.Fingerprint = semel.Fingerprint{} }, semel.ErrConfig},
+		"no raw digest":          {func(c *semel.Call) { c.Fingerprint.Raw = semel.Digest{} }, semel.ErrConfig},
+		"no meaning":             {func(c *semel.Call) { c.Fingerprint.Meaning = semel.Digest{} }, semel.ErrConfig},
+		"no policy":              {func(c *semel.Call) { c.Fingerprint.Policy = "" }, semel.ErrConfig},
+		"unknown mode":           {func(c *semel.Call) { c.Mode = 7 }, semel.ErrConfig},
 		"joined without joiner":  {func(c *semel.Call) { c.Mode = semel.Joined }, semel.ErrConfig},
 		"all in tx, but no join": {func(c *semel.Call) { c.AllInTx = true }, semel.ErrConfig},
 	} {
@@ -482,6 +487,20 @@ func TestWhileTheStoreCannotBeReached(t *testing.T) {
 	})
 }
 
+// limitedStore gives a statement up after two seconds.
+type limitedStore struct{ semel.Store }
+
+func (limitedStore) StatementLimit() time.Duration { return 2 * time.Second }
+
+func TestTheStoreGivesAStatementUpBeforeItsCallerDoes(t *testing.T) {
+	t.Parallel()
+	_, err := semel.New(limitedStore{newFaultStore(t)}, semel.Hold(), semel.Config{StoreTimeout: 2 * time.Second})
+	assert.ErrorIs(t, err, semel.ErrConfig)
+	assert.Contains(t, err.Error(), "StoreTimeout is 2s; the store's own limit for a statement is 2s")
+	_, err = semel.New(limitedStore{newFaultStore(t)}, semel.Hold(), semel.Config{StoreTimeout: 3 * time.Second})
+	assert.NoError(t, err)
+}
+
 // hangingStore never answers a Begin.
 type hangingStore struct{ semel.Store }
 
@@ -528,6 +547,26 @@ func TestASupersededAttempt(t *testing.T) {
 			assert.Equal(t, res.Outcome, semel.OutcomeReplayed)
 			assert.Equal(t, string(res.Reply.Body), "the rival's")
 			assert.Equal(t, f.counts.Count(semel.EventLeaseLost), int64(1))
+		})
+	})
+	t.Run("is told that the key is free when the later attempt was released", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Hold(), semel.Config{})
+			res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+				// The work is past its deadline and its settle delay, and yet
+				// alive: the store's clock has jumped.
+				rec := f.record(t)
+				_, err := f.store.Store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: 0})
+				assert.NoError(t, err)
+				_, err = f.settle(t, semel.SettleNotApplied, func(p *semel.SettleParams) { p.Override = true })
+				assert.NoError(t, err)
+				return []byte("mine"), nil
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+			assert.Equal(t, res.Ran, false)
+			assert.Equal(t, res.Done(), false)
 		})
 	})
 	t.Run("is cancelled as soon as the store says so", func(t *testing.T) {

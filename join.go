@@ -31,31 +31,3 @@ type Joint interface {
 	// have been ended, and committed, by somebody else (R37).
 	Rollback() error
 }
-
-// StoreClass says how much of what a store has acknowledged it may lose (R9).
-type StoreClass string
-
-// The classes.
-const (
-	// Durable survives the loss of the process and of power.
-	Durable StoreClass = "durable"
-	// DurableUnlessFailover loses acknowledged writes when a replica that has
-	// not seen them takes over.
-	DurableUnlessFailover StoreClass = "durable-unless-failover"
-	// BestEffort loses everything with the process.
-	BestEffort StoreClass = "best-effort"
-)
-
-// Classed is the ability of a store to declare its class. One that does not
-// counts as BestEffort.
-type Classed interface {
-	Class() StoreClass
-}
-
-// ClassOf returns the class that s declares.
-func ClassOf(s Store) StoreClass {
-	if c, ok := As[Classed](s); ok {
-		return c.Class()
-	}
-	return BestEffort
-}

@@ -12,7 +12,7 @@ type EventKind uint8
 // The kinds of event.
 const (
 	// EventClaimed is the first attempt of a record.
-	EventClaimed EventKind = iota
+	EventClaimed EventKind = iota + 1
 	// EventTakeover is a claim over an attempt without a known end.
 	EventTakeover
 	// EventReclaimed is a claim of a released record.
@@ -50,7 +50,7 @@ const (
 )
 
 var eventNames = [eventKinds]string{
-	"claimed", "takeover", "reclaimed", "replayed", "reply_not_kept", "in_progress", "key_reused",
+	"none", "claimed", "takeover", "reclaimed", "replayed", "reply_not_kept", "in_progress", "key_reused",
 	"other_caller", "outcome_unknown", "done", "released", "unknown", "lease_lost", "still_running", "store_fault",
 	"request",
 }
@@ -100,7 +100,11 @@ type Counters struct {
 }
 
 // Observe counts e.
-func (c *Counters) Observe(_ context.Context, e Event) { c.counts[e.Kind].Add(1) }
+func (c *Counters) Observe(_ context.Context, e Event) {
+	if e.Kind < eventKinds {
+		c.counts[e.Kind].Add(1)
+	}
+}
 
 // Count returns how many events of kind k there were.
 func (c *Counters) Count(k EventKind) int64 { return c.counts[k].Load() }

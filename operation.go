@@ -1,7 +1,6 @@
 package semel
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -34,34 +33,8 @@ func NewOperationID(service, scope, key string, generation int64) OperationID {
 	return id
 }
 
-// ParseOperationID reads the form that String writes.
-func ParseOperationID(s string) (OperationID, error) {
-	id, err := uuid.Parse(s)
-	return OperationID(id), err
-}
-
 // String returns the 36-character form.
 func (id OperationID) String() string { return uuid.UUID(id).String() }
 
 // IsZero reports whether the id is unset.
 func (id OperationID) IsZero() bool { return id == OperationID{} }
-
-// Token is the random owner id of one claim. Together with the attempt it
-// fences: a later claim has another one.
-type Token [16]byte
-
-// NewToken draws a token from crypto/rand.
-func NewToken() Token {
-	var t Token
-	rand.Read(t[:]) // never returns an error (Go 1.24)
-	return t
-}
-
-// Claim is the right to run one attempt, as it is shown to the store again
-// in Extend and Finish.
-type Claim struct {
-	Scope   string
-	Key     string
-	Token   Token
-	Attempt int64
-}

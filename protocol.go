@@ -146,12 +146,16 @@ func (r *Record) Extend(c Claim, p ExtendParams) (held Held, changed bool) {
 
 // Finish applies p for the holder of c and reports how the record took it and
 // whether it changed. Released on an open record is stored as unknown: this
-// attempt knows its own end, not the earlier ones' (M2).
+// attempt knows its own end, not the earlier ones' (M2). Any other state to
+// finish to is refused as HeldFinal.
 func (r *Record) Finish(c Claim, p FinishParams) (held Held, changed bool) {
 	if !r.heldBy(c) {
 		return r.held(HeldSuperseded), false
 	}
 	to := p.To
+	if to != StateDone && to != StateReleased && to != StateUnknown {
+		return r.held(HeldFinal), false
+	}
 	if to == StateReleased && r.Open && p.Settlement == nil {
 		to = StateUnknown
 	}

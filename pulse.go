@@ -105,6 +105,9 @@ func (p *pulse) beat() {
 	g := p.attempt.guard
 	sent := time.Now()
 	held, err := g.store.Extend(ctx, p.attempt.claim(), ExtendParams{Lease: g.cfg.Lease})
+	if err != nil && ctx.Err() != context.Canceled { //nolint:errorlint // a context's own error.
+		g.Observe(p.attempt, Event{Kind: EventStoreFault, Err: err})
+	}
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +115,6 @@ func (p *pulse) beat() {
 	switch {
 	case p.stopped:
 	case err != nil:
-		g.Observe(p.attempt, Event{Kind: EventStoreFault, Err: err})
 		p.planRetry(g.cfg.Lease)
 	case held.Status == HeldYes:
 		p.localEnd = sent.Add(g.cfg.Lease)

@@ -56,6 +56,20 @@ func (f Fingerprint) Same(g Fingerprint) bool {
 	return f.Raw == g.Raw || f.Policy == g.Policy && f.Meaning == g.Meaning
 }
 
+// problem says what is missing, or "". Two fingerprints without a meaning
+// would be of one request, whatever the requests are.
+func (f Fingerprint) problem() string {
+	switch {
+	case f.Raw == Digest{}:
+		return "Raw is missing"
+	case f.Meaning == Digest{}:
+		return "Meaning is missing; it is Raw where no other spelling means the same"
+	case f.Policy == "":
+		return "Policy is missing: the name of the rules that gave Meaning"
+	}
+	return ""
+}
+
 // Reply is what is replayed. To the core it is opaque; semelhttp puts an HTTP
 // status, end-to-end headers and the body bytes in it.
 type Reply struct {
@@ -93,6 +107,11 @@ type Record struct {
 	Finished     time.Time
 	Expires      time.Time // zero while running or unknown: those never expire
 	Now          time.Time
+}
+
+func (r Record) withoutReply() Record {
+	r.Reply = Reply{}
+	return r
 }
 
 // Claim returns the claim of the record's latest attempt.

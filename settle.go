@@ -128,31 +128,3 @@ func refusedSettlement(rec Record, f *Force) error {
 	}
 	return ErrSettleRefused.saying("attempt %d may still have an effect; wait %v more, or override", rec.Attempt, (f.QuietFor - rec.AttemptAge()).Round(time.Second))
 }
-
-// Get reads the record of (scope, key). Where there is none its state is
-// StateAbsent. Errors match ErrStoreUnavailable.
-func (g *Guard) Get(ctx context.Context, scope, key string) (Record, error) {
-	call := g.storeContext(ctx)
-	defer call.cancel(context.Canceled)
-	rec, err := g.store.Get(call, scope, key)
-	if err != nil {
-		return Record{}, g.storeFault(ctx, err)
-	}
-	return rec, nil
-}
-
-// AuditEntry is one line of a store's append-only log of settlements.
-type AuditEntry struct {
-	Scope   string
-	Key     string
-	Attempt int64
-	// To is StateRunning for the forced Begin, else what was settled.
-	To    State
-	Audit Audit
-	At    time.Time // on the store's clock
-}
-
-// Auditor is the ability of a store to read its audit log back, oldest first.
-type Auditor interface {
-	Audits(ctx context.Context, scope, key string) ([]AuditEntry, error)
-}

@@ -81,14 +81,6 @@ type Force struct {
 	Audit    Audit
 }
 
-// Audit is written to an append-only log with every forced Begin and with the
-// Finish that settles. Actor and Reason are required.
-type Audit struct {
-	Actor    string
-	Reason   string
-	Override bool // the operator waived Force.QuietFor
-}
-
 // BeginOutcome says what Begin found.
 type BeginOutcome uint8
 

@@ -81,7 +81,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 		n, err := s.sweepBatch(ctx)
 		total += n
 		if err != nil {
-			return total, ErrStoreUnavailable.because(err)
+			return total, unavailable(err)
 		}
 		if n < s.cfg.Batch {
 			return total, nil
