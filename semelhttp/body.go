@@ -92,7 +92,7 @@ func (x *exchange) readBody() *problem {
 	}
 	x.limitReading()
 	if !x.takeForBody(min(int64(len(bodyBuffer{})), limit)) {
-		return &problem{code: CodeOverloaded}
+		return &problem{code: ProblemOverloaded}
 	}
 	x.body.buffer, _ = bodyBuffers.Get().(*bodyBuffer)
 	data := x.body.buffer[:0]
@@ -103,6 +103,11 @@ func (x *exchange) readBody() *problem {
 		case int64(len(data)) > limit:
 			return x.tooLarge()
 		case err == io.EOF: //nolint:errorlint // io.Reader returns EOF itself.
+			if int64(len(data)) < r.ContentLength {
+				// Somebody outside has read the break already: net/http
+				// reports it once, and says EOF from then on.
+				return x.unreadable(io.ErrUnexpectedEOF)
+			}
 			x.body.data = data
 			return nil
 		case err != nil:
@@ -110,7 +115,7 @@ func (x *exchange) readBody() *problem {
 		case len(data) == cap(data):
 			grown := min(int64(2*cap(data)), limit+1) // one more shows that it is too large
 			if !x.takeForBody(min(grown, limit) - int64(cap(data))) {
-				return &problem{code: CodeOverloaded}
+				return &problem{code: ProblemOverloaded}
 			}
 			data = append(make([]byte, 0, grown), data...)
 		}
@@ -127,7 +132,7 @@ func (x *exchange) takeForBody(n int64) bool {
 
 func (x *exchange) tooLarge() *problem {
 	x.closeConnection()
-	return &problem{code: CodeBodyTooLarge}
+	return &problem{code: ProblemBodyTooLarge}
 }
 
 func (x *exchange) unreadable(err error) *problem {
@@ -135,11 +140,11 @@ func (x *exchange) unreadable(err error) *problem {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &problem{code: CodeBodyTimeout}
+		return &problem{code: ProblemBodyTimeout}
 	case errors.As(err, &tooLarge): // a limit set outside this middleware
-		return &problem{code: CodeBodyTooLarge}
+		return &problem{code: ProblemBodyTooLarge}
 	}
-	return &problem{code: CodeBodyIncomplete}
+	return &problem{code: ProblemBodyIncomplete}
 }
 
 // closeConnection tells an HTTP/1 client to stop sending.

@@ -57,6 +57,8 @@ func run(in io.Reader, out io.Writer) int {
 func (r *report) add(e event) {
 	switch {
 	case e.Action == "output" && e.Test == "" && verdict(e.Output):
+	case e.Action == "output" && strings.HasPrefix(strings.TrimSpace(e.Output), reported):
+		fmt.Fprint(r.out, e.Output)
 	case e.Action == "output":
 		r.buffer(e).WriteString(e.Output)
 	case e.Action == "build-output":
@@ -67,6 +69,10 @@ func (r *report) add(e event) {
 		r.endPackage(e)
 	}
 }
+
+// reported begins a line that a test wants read while it runs, and also when it
+// passes.
+const reported = "report: "
 
 // verdict reports whether line is go test's own summary, in whose place
 // endPackage has another.

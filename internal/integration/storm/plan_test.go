@@ -69,6 +69,7 @@ var odds = []struct {
 	supervised bool
 }{
 	{nothing, 30, false},
+	{bodyCut, 5, false},
 	{hungUp, 10, false},
 	{killedBeforeCharge, 4, false},
 	{killedAfterCharge, 6, false},

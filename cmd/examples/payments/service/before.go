@@ -26,7 +26,11 @@ func understood(next http.Handler) http.Handler {
 				return
 			}
 		}
-		r.Body = rest{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		var after io.Reader = r.Body
+		if err != nil {
+			after = broken{err} // net/http reports it once, and says EOF from then on
+		}
+		r.Body = rest{io.MultiReader(bytes.NewReader(body), after), r.Body}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -36,6 +40,12 @@ type rest struct {
 	io.Reader
 	io.Closer
 }
+
+// broken is where a body broke off.
+type broken struct{ err error }
+
+// Read says why.
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // requestKey finds the request's number in its context.
 type requestKey struct{}
