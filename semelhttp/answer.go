@@ -75,7 +75,7 @@ func (x *exchange) sendReply(outcome string) {
 // replay sends a saved reply.
 func (x *exchange) replay(saved semel.Reply) {
 	if !acceptable(x.request.Header, saved.Header) {
-		x.refuse(problem{code: CodeReplyNotAcceptable})
+		x.refuse(problem{code: ProblemReplyNotAcceptable})
 		return
 	}
 	x.status, x.outcome = saved.Status, outcomeReplayed
@@ -109,14 +109,14 @@ func outcomeOf(o semel.Outcome) string {
 
 // fault is the answer to an error of the guard.
 func fault(res semel.Result, err error) problem {
-	p := problem{code: CodeStoreUnavailable}
+	p := problem{code: ProblemStoreUnavailable}
 	switch {
 	case errors.Is(err, semel.ErrStillRunning):
-		return problem{code: CodeStillRunning}
+		return problem{code: ProblemStillRunning}
 	case errors.Is(err, semel.ErrReplayRefused):
-		return problem{code: CodeReplayRefused}
+		return problem{code: ProblemReplayRefused}
 	case errors.Is(err, semel.ErrCommitRefused):
-		p.code = CodeCommitRefused
+		p.code = ProblemCommitRefused
 	}
 	if res.Ran {
 		p.outcome = outcomeOf(res.Outcome)
@@ -128,18 +128,18 @@ func fault(res semel.Result, err error) problem {
 func refusal(res semel.Result) problem {
 	switch res.Outcome {
 	case semel.OutcomeInProgress:
-		return problem{code: CodeInProgress, wait: res.RetryAfter}
+		return problem{code: ProblemInProgress, wait: res.RetryAfter}
 	case semel.OutcomeReplyNotKept:
-		return problem{code: CodeReplyNotKept, originalStatus: res.Reply.Status}
+		return problem{code: ProblemReplyNotKept, originalStatus: res.Reply.Status}
 	case semel.OutcomeOtherCaller:
-		return problem{code: CodeOtherCaller}
+		return problem{code: ProblemOtherCaller}
 	case semel.OutcomeReleased: // the claim was settled before the work began
-		return problem{code: CodeStoreUnavailable}
+		return problem{code: ProblemStoreUnavailable}
 	case semel.OutcomeKeyReused:
 		if res.UnknownPolicy {
-			return problem{code: CodeKeyReused, reason: "unknown-policy"}
+			return problem{code: ProblemKeyReused, reason: "unknown-policy"}
 		}
-		return problem{code: CodeKeyReused}
+		return problem{code: ProblemKeyReused}
 	}
-	return problem{code: CodeOutcomeUnknown}
+	return problem{code: ProblemOutcomeUnknown}
 }

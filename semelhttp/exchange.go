@@ -35,7 +35,7 @@ type exchange struct {
 	// What the log line says, and the observer is told.
 	record  semel.Record
 	outcome string
-	problem Code // of an answer of our own
+	problem ProblemCode // of an answer of our own
 	status  int
 	cause   error
 }
@@ -85,7 +85,7 @@ func (x *exchange) admit() *problem {
 		return refusal
 	}
 	if upgrades(x.request) {
-		return &problem{code: CodeUpgradeRefused}
+		return &problem{code: ProblemUpgradeRefused}
 	}
 	if refusal := x.readScope(); refusal != nil {
 		return refusal
@@ -95,12 +95,12 @@ func (x *exchange) admit() *problem {
 
 func (x *exchange) readKey() *problem {
 	cfg := &x.p.mw.cfg
-	key, err := idempotencykey.Parse(x.request.Header[cfg.KeyHeader], cfg.Strict)
+	key, err := idempotencykey.Parse(x.request.Header[cfg.KeyHeader], cfg.StrictKey)
 	switch {
 	case errors.Is(err, idempotencykey.ErrMissing):
-		return &problem{code: CodeKeyMissing, detail: "The request has no " + cfg.KeyHeader + " header."}
+		return &problem{code: ProblemKeyMissing, detail: "The request has no " + cfg.KeyHeader + " header."}
 	case err != nil:
-		return &problem{code: CodeKeyInvalid, detail: strings.TrimPrefix(err.Error(), "semel: ")}
+		return &problem{code: ProblemKeyInvalid, detail: strings.TrimPrefix(err.Error(), "semel: ")}
 	}
 	x.key = key
 	return nil
@@ -110,7 +110,7 @@ func (x *exchange) readScope() *problem {
 	scope, err := x.p.mw.scope(x.request)
 	if err != nil || scope == "" || len(scope) > semel.MaxScopeLength {
 		x.cause = err
-		return &problem{code: CodeScopeMissing}
+		return &problem{code: ProblemScopeMissing}
 	}
 	x.scope = scope
 	return nil

@@ -160,7 +160,7 @@ func (b *bench) start(t *testing.T, config map[string]string) {
 		case "headers":
 			route.Headers = strings.Fields(value)
 		case "strict":
-			set.mw.Strict = true
+			set.mw.StrictKey = true
 		case "key-header":
 			set.mw.KeyHeader = value
 		case "key-optional":

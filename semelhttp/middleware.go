@@ -35,8 +35,8 @@ type Config struct {
 	// KeyHeader names the header that carries the key. Default
 	// DefaultKeyHeader.
 	KeyHeader string
-	// Strict refuses bare keys: only RFC 9651 strings in double quotes.
-	Strict bool
+	// StrictKey refuses bare keys: only RFC 9651 strings in double quotes.
+	StrictKey bool
 	// MaxRequestBody is the most bytes of a keyed request's body. Default
 	// semel.DefaultMaxRequestBody.
 	MaxRequestBody int64

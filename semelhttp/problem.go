@@ -19,7 +19,7 @@ const (
 
 // problem is one error answer. What is zero comes from the table.
 type problem struct {
-	code           Code
+	code           ProblemCode
 	detail         string
 	outcome        string
 	wait           time.Duration
@@ -29,20 +29,20 @@ type problem struct {
 
 // problemBody is a problem on the wire (RFC 9457).
 type problemBody struct {
-	Type           string `json:"type"`
-	Title          string `json:"title"`
-	Status         int    `json:"status"`
-	Detail         string `json:"detail,omitempty"`
-	Code           Code   `json:"code"`
-	Retry          bool   `json:"retry"`
-	OriginalStatus int    `json:"originalStatus,omitempty"`
-	Reason         string `json:"reason,omitempty"`
+	Type           string      `json:"type"`
+	Title          string      `json:"title"`
+	Status         int         `json:"status"`
+	Detail         string      `json:"detail,omitempty"`
+	Code           ProblemCode `json:"code"`
+	Retry          bool        `json:"retry"`
+	OriginalStatus int         `json:"originalStatus,omitempty"`
+	Reason         string      `json:"reason,omitempty"`
 }
 
 // WriteProblem answers with the problem that code names, for handlers that
 // meet one of Semel's own conditions. The detail is for people and may be
 // empty. A code that is not in the table is answered as an error 500.
-func (m *Middleware) WriteProblem(w http.ResponseWriter, code Code, detail string) {
+func (m *Middleware) WriteProblem(w http.ResponseWriter, code ProblemCode, detail string) {
 	if _, ok := problemByCode[code]; !ok {
 		http.Error(w, "semelhttp: no problem is called "+strconv.Quote(string(code)), http.StatusInternalServerError)
 		return

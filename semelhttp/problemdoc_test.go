@@ -60,7 +60,7 @@ func TestProblemTable(t *testing.T) {
 		m.WriteProblem(w, "no-such", "")
 		assert.Equal(t, w.Code, http.StatusInternalServerError)
 		w = httptest.NewRecorder()
-		m.WriteProblem(w, CodeUpstreamUnknown, "the line broke")
+		m.WriteProblem(w, ProblemUpstreamUnknown, "the line broke")
 		assert.Equal(t, w.Code, http.StatusBadGateway)
 		assert.Equal(t, w.Body.String(), `{"type":"https://shop.test/errors/upstream-unknown","title":"The service gave no whole reply",`+
 			`"status":502,"detail":"the line broke","code":"upstream-unknown","retry":false}`+"\n")
@@ -118,7 +118,7 @@ error: the first request may have taken effect, and then it is done twice.
 // shownWait is the Retry-After of an answer, where it has one.
 func shownWait(p *problemType) string {
 	switch {
-	case p.code == CodeInProgress:
+	case p.code == ProblemInProgress:
 		return "from the running attempt"
 	case p.wait == 0:
 		return "–"

@@ -93,7 +93,7 @@ func (p *protected) published() endpoint {
 		MaxResponseBody: p.route.MaxReplyBody,
 		StoreClass:      m.rules.Class,
 	}
-	if m.cfg.Strict {
+	if m.cfg.StrictKey {
 		e.KeySyntax = "sf-string"
 	}
 	if m.rules.ResumeWithin != semel.Forever {

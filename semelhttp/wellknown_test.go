@@ -20,7 +20,7 @@ func TestWellKnown(t *testing.T) {
 		t.Parallel()
 		s := newService(t, settings{
 			recovery: semel.Resume(24 * time.Hour),
-			mw:       semelhttp.Config{Strict: true, KeyHeader: "x-my-key", PublishedScope: "customer"},
+			mw:       semelhttp.Config{StrictKey: true, KeyHeader: "x-my-key", PublishedScope: "customer"},
 		})
 		s.protect(t, semelhttp.Route{Name: "pay", Path: "/payments"}, s.created)
 		s.protect(t, semelhttp.Route{
