@@ -26,7 +26,7 @@ func (x *exchange) answer(res semel.Result, err error) {
 	case late && x.reply.detach(), !late && x.cut(res, err):
 		x.abort()
 	case err != nil:
-		x.refuse(fault(res, err))
+		x.refuse(x.fault(res, err))
 	case res.Ran:
 		x.sendReply(outcomeOf(res.Outcome))
 	case res.Outcome == semel.OutcomeReplayed:
@@ -107,15 +107,17 @@ func outcomeOf(o semel.Outcome) string {
 	return outcomeUnknown
 }
 
-// fault is the answer to an error of the guard.
-func fault(res semel.Result, err error) problem {
+// fault is the answer to an error of the guard. A store may say of any of its
+// calls that the database refused it; a business transaction was refused only
+// where there was one.
+func (x *exchange) fault(res semel.Result, err error) problem {
 	p := problem{code: ProblemStoreUnavailable}
 	switch {
 	case errors.Is(err, semel.ErrStillRunning):
 		return problem{code: ProblemStillRunning}
 	case errors.Is(err, semel.ErrReplayRefused):
 		return problem{code: ProblemReplayRefused}
-	case errors.Is(err, semel.ErrCommitRefused):
+	case res.Ran && x.p.route.Mode == semel.Joined && errors.Is(err, semel.ErrCommitRefused):
 		p.code = ProblemCommitRefused
 	}
 	if res.Ran {

@@ -225,8 +225,12 @@ func (b *bench) breakStore(t *testing.T, how string) {
 		switch how {
 		case "begin fails":
 			s.beginErr = down
+		case "begin is refused":
+			s.beginErr = semel.ErrCommitRefused
 		case "finish fails":
 			s.finish = down
+		case "finish is refused":
+			s.finish = semel.ErrCommitRefused
 		case "commit is refused":
 			s.commit = semel.ErrCommitRefused
 		case "works":
