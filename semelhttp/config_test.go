@@ -36,7 +36,7 @@ func TestConfig(t *testing.T) {
 		s := newService(t, settings{})
 		_, err := semelhttp.New(nil, callerScope, semelhttp.Config{})
 		assert.ErrorIs(t, err, semel.ErrConfig)
-		assert.Contains(t, err.Error(), "g is required")
+		assert.Contains(t, err.Error(), "semelhttp: guard is required")
 		_, err = semelhttp.New(s.guard, nil, semelhttp.Config{})
 		assert.ErrorIs(t, err, semel.ErrConfig)
 		assert.Contains(t, err.Error(), "scope is required")
@@ -49,16 +49,16 @@ func TestConfig(t *testing.T) {
 		t.Parallel()
 		s := newService(t, settings{})
 		for want, route := range map[string]semelhttp.Route{
-			"Route.Name is required":                             {},
-			`Path is "orders"; it must start with a slash`:       {Name: "orders", Path: "orders"},
-			"Methods has GET, which never needs a key":           {Name: "orders", Methods: []string{"POST", "GET"}},
-			`Methods has "post", which is not a method`:          {Name: "orders", Methods: []string{"post"}},
-			"NotApplied has 200; only statuses from 400 to 599":  {Name: "orders", NotApplied: []int{200}},
-			"AllInTx goes with Mode semel.Joined only":           {Name: "orders", AllInTx: true},
-			"MaxRequestBody is -1 bytes; it must be positive":    {Name: "orders", MaxRequestBody: -1},
-			"at most ByteBudget (268435456)":                     {Name: "orders", MaxReplyBody: 1 << 40},
-			`Headers has "Authorization": a credential changes`:  {Name: "orders", Headers: []string{"Authorization"}},
-			`Route "orders": Path is "x"; it must start with a `: {Name: "orders", Path: "x"},
+			"Route.Name is required":                              {},
+			`Path is "orders"; it must start with a slash`:        {Name: "orders", Path: "orders"},
+			"Methods has GET, which never needs a key":            {Name: "orders", Methods: []string{"POST", "GET"}},
+			`Methods has "post", which is not a method`:           {Name: "orders", Methods: []string{"post"}},
+			"NotApplied has 200; only statuses from 400 to 599":   {Name: "orders", NotApplied: []int{200}},
+			"AllInTx goes with Mode semel.Joined only":            {Name: "orders", AllInTx: true},
+			"MaxRequestBody is -1 bytes; it must be positive":     {Name: "orders", MaxRequestBody: -1},
+			"at most ByteBudget (268435456)":                      {Name: "orders", MaxReplyBody: 1 << 40},
+			`Route "orders": Headers has "Authorization": a cred`: {Name: "orders", Headers: []string{"Authorization"}},
+			`Route "orders": Path is "x"; it must start with a `:  {Name: "orders", Path: "x"},
 		} {
 			_, err := s.mw.Protect(http.NotFoundHandler(), route)
 			assert.ErrorIs(t, err, semel.ErrConfig)
@@ -96,13 +96,15 @@ func TestConfig(t *testing.T) {
 		assert.NoError(t, err)
 		_, err = mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Mode: semel.Joined})
 		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), `semelhttp: Route "orders": Mode is Joined, but the store (`)
 	})
 
 	t.Run("A bad older fingerprint fails at construction", func(t *testing.T) {
 		t.Parallel()
-		s := newService(t, settings{mw: semelhttp.Config{OlderFingerprints: []fingerprint.Config{{Headers: []string{"Cookie"}}}}})
-		_, err := s.mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders"})
+		s := newService(t, settings{})
+		_, err := semelhttp.New(s.guard, callerScope, semelhttp.Config{OlderFingerprints: []fingerprint.Config{{}, {Headers: []string{"Cookie"}}}})
 		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), `semelhttp: OlderFingerprints[1]: Headers has "Cookie"`)
 	})
 
 	t.Run("A short secret is refused", func(t *testing.T) {

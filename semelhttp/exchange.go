@@ -3,6 +3,7 @@ package semelhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -108,12 +109,21 @@ func (x *exchange) readKey() *problem {
 
 func (x *exchange) readScope() *problem {
 	scope, err := x.p.mw.scope(x.request)
-	if err != nil || scope == "" || len(scope) > semel.MaxScopeLength {
+	refusal := problem{code: ProblemScopeMissing}
+	switch {
+	case err != nil:
 		x.cause = err
-		return &problem{code: ProblemScopeMissing}
+	case scope == "":
+		x.cause = semel.NewError(semel.CodeScopeInvalid, nil, "the scope is empty")
+	case len(scope) > semel.MaxScopeLength:
+		size := fmt.Sprintf("has %d bytes; the most is %d", len(scope), semel.MaxScopeLength)
+		x.cause = semel.NewError(semel.CodeScopeInvalid, nil, "the scope %s", size)
+		refusal.detail = "The scope of the request " + size + "."
+	default:
+		x.scope = scope
+		return nil
 	}
-	x.scope = scope
-	return nil
+	return &refusal
 }
 
 // call describes the request to the guard.

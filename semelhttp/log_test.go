@@ -102,6 +102,28 @@ func TestLog(t *testing.T) {
 		})
 	})
 
+	t.Run("A scope that cannot be used is logged with what is wrong with it", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			s := newService(t, settings{
+				scope: func(r *http.Request) (string, error) { return r.Header.Get("X-Scope"), nil },
+				mw:    semelhttp.Config{Logger: log.logger()},
+			})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created))
+			for scope, want := range map[string]string{
+				"":                        "the scope is empty",
+				strings.Repeat("x", 1025): "the scope has 1025 bytes; the most is 1024",
+			} {
+				got := post(t, srv.Client(), srv.URL(), "k1", "", "X-Scope", scope)
+				assert.Equal(t, got.StatusCode, http.StatusForbidden)
+				synctest.Wait()
+				assert.Contains(t, log.take(), `error="semel: `+want+`"`)
+			}
+			assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "", "X-Scope", strings.Repeat("x", 1024)).outcome(), "executed")
+		})
+	})
+
 	t.Run("A handler that gives up by http.ErrAbortHandler is not logged as a panic", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package semelhttp
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,7 +24,9 @@ const DefaultProblemBase = "https://github.com/semel-dev/semel/blob/main/docs/pr
 // ScopeFunc says whose key it is: a text that is the same for every request of
 // one caller and differs between callers, such as "customer:" and the id that
 // authentication found. It may name the operation, never the raw path. An error
-// or an empty scope is answered with 403 scope-missing, and nothing runs.
+// or a scope that is empty or longer than semel.MaxScopeLength is answered with
+// 403 scope-missing, and nothing runs. The error's text is logged, and not shown
+// to the client.
 type ScopeFunc func(*http.Request) (string, error)
 
 // CredentialFunc returns a keyed digest of the caller's credential; see
@@ -86,12 +89,12 @@ type Middleware struct {
 	routes []*protected
 }
 
-// New returns a middleware over g. Scope is a required choice: without it one
+// New returns a middleware over guard. Scope is a required choice: without it one
 // caller's key would show another caller's reply. Errors match
 // semel.ErrConfig.
-func New(g *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
-	if g == nil {
-		return nil, configError("g", "is required: the semel.Guard that keeps the records")
+func New(guard *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
+	if guard == nil {
+		return nil, configError("guard", "is required: the semel.Guard that keeps the records")
 	}
 	if scope == nil {
 		return nil, configError("scope", "is required: a ScopeFunc that tells callers apart")
@@ -99,7 +102,7 @@ func New(g *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	m := &Middleware{guard: g, rules: g.Rules(), scope: scope, cfg: cfg}
+	m := &Middleware{guard: guard, rules: guard.Rules(), scope: scope, cfg: cfg}
 	m.budget.left.Store(cfg.ByteBudget)
 	return m, nil
 }
@@ -144,6 +147,11 @@ func (c *Config) complete() error {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	for i, older := range c.OlderFingerprints {
+		if _, err := fingerprint.New(older); err != nil {
+			return configErrorOf(fmt.Sprintf("OlderFingerprints[%d]", i), err)
+		}
+	}
 	return nil
 }
 
@@ -152,6 +160,16 @@ func (m *Middleware) resumes() bool { return m.rules.ResumeWithin != 0 }
 
 func configError(field, problem string) error {
 	return &semel.Error{Code: semel.CodeConfig, Text: "semelhttp: " + field + " " + problem}
+}
+
+// configErrorOf is a refusal by the guard or by the fingerprint, with the place
+// where the setting stands.
+func configErrorOf(place string, err error) error {
+	var known *semel.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	return configError(place+":", known.Text)
 }
 
 // isToken reports whether s is a token (RFC 9110 section 5.6.2).

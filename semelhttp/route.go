@@ -130,13 +130,14 @@ func (m *Middleware) Protect(next http.Handler, route Route) (http.Handler, erro
 	if err := route.complete(&m.cfg); err != nil {
 		return nil, err
 	}
+	place := fmt.Sprintf("Route %q", route.Name)
 	if err := m.guard.CheckMode(route.Mode); err != nil {
-		return nil, err
+		return nil, configErrorOf(place, err)
 	}
 	current := fingerprint.Config{Host: route.Host, Headers: route.Headers}
 	prints, err := fingerprint.NewSet(current, m.cfg.OlderFingerprints...)
 	if err != nil {
-		return nil, err
+		return nil, configErrorOf(place, err)
 	}
 	p := &protected{mw: m, next: next, route: route, prints: prints}
 	m.mu.Lock()

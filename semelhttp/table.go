@@ -129,7 +129,7 @@ var problemTypes = []problemType{
 	{
 		code: ProblemScopeMissing, status: http.StatusForbidden, outcome: outcomeReleased, retry: retryNo,
 		title:   "It cannot be told whose key this is",
-		meaning: "The request does not say, in the way the service expects, who sends it. Nothing ran.",
+		meaning: "The request does not say, in the way the service expects, who sends it, or what the service makes of it is too long for a scope: then `detail` has the length and the limit. Nothing ran.",
 		advice:  "Send the credentials that the service asks for, and the same key.",
 	},
 	{
