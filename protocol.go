@@ -7,14 +7,26 @@ import "time"
 // and its write and makes the two atomic; this file is then the only place
 // that knows the rules. The state machine is drawn in docs/guarantees.md.
 
-// Begin applies p to the record and reports the outcome and whether the record
-// changed and has to be written. A record that does not exist is the zero
-// Record with only Now set.
-func (r *Record) Begin(p BeginParams) (outcome BeginOutcome, changed bool) {
+// Begin applies p to the record and returns the answer to it, and whether the
+// record changed and has to be written. A record that does not exist is the
+// zero Record with only Now set.
+func (r *Record) Begin(p BeginParams) (res BeginResult, changed bool) {
+	if !r.claimedBy(p.Token) && !r.Expired() {
+		res.From = r.State
+	}
+	res.Outcome, changed = r.begin(p)
+	if res.Outcome != BeginClaimed {
+		res.From = StateAbsent
+	}
+	res.Record = *r
+	return res, changed
+}
+
+func (r *Record) begin(p BeginParams) (outcome BeginOutcome, changed bool) {
 	if p.Force != nil {
 		return r.beginForced(p)
 	}
-	if r.State != StateAbsent && r.Token == p.Token {
+	if r.claimedBy(p.Token) {
 		return r.beginAgain(p)
 	}
 	if r.State == StateAbsent || r.Expired() {
@@ -217,10 +229,13 @@ func (r *Record) Sweep() (remove, tombstone bool) {
 	return true, true
 }
 
+// claimedBy reports whether the record's latest claim is t's.
+func (r *Record) claimedBy(t Token) bool { return r.State != StateAbsent && r.Token == t }
+
 // heldBy reports whether c is the record's latest claim. Lapsed does not
 // matter: only a later attempt fences (R16).
 func (r *Record) heldBy(c Claim) bool {
-	return r.State != StateAbsent && r.Token == c.Token && r.Attempt == c.Attempt
+	return r.claimedBy(c.Token) && r.Attempt == c.Attempt
 }
 
 func (r *Record) held(s HeldStatus) Held { return Held{Status: s, State: r.State} }

@@ -67,8 +67,9 @@ func TestProtocolAtTheInstant(t *testing.T) {
 			r := c.record
 			r.Now = epoch.Add(c.after)
 			before := r
-			outcome, changed := r.Begin(c.params)
-			assert.Equal(t, outcome, c.want, "outcome")
+			res, changed := r.Begin(c.params)
+			assert.Equal(t, res.Outcome, c.want, "outcome")
+			assert.Equal(t, res.Record, r, "record of the answer")
 			assert.Equal(t, changed, c.want == semel.BeginClaimed, "changed")
 			if !changed {
 				assert.Equal(t, r, before, "a record that was not changed")
@@ -158,9 +159,13 @@ func (h *history) begin() (what string, changed bool) {
 	if h.rng.IntN(4) == 0 {
 		p.Force = &semel.Force{Attempt: h.record.Attempt, Token: h.record.Token}
 	}
-	outcome, changed := h.record.Begin(p)
-	if (outcome == semel.BeginClaimed) != changed {
-		h.Errorf("got outcome %v with changed %v", outcome, changed)
+	found := h.record
+	res, changed := h.record.Begin(p)
+	if (res.Outcome == semel.BeginClaimed) != changed {
+		h.Errorf("got outcome %v with changed %v", res.Outcome, changed)
+	}
+	if from := res.From; from != semel.StateAbsent && (!changed || found.Expired() || from != found.State) {
+		h.Errorf("got From %v with changed %v, for a record that was %v", from, changed, found.State)
 	}
 	if changed {
 		h.claims = append(h.claims, h.record.Claim())
@@ -193,4 +198,40 @@ func (h *history) check(before semel.Record, changed bool) {
 	assert.True(h, !before.Open || r.Open || r.State == semel.StateDone, "what is open stays so")
 	assert.True(h, !final || before.State == semel.StateReleased && r.State == semel.StateRunning, "done is final, and released gives way to a claim alone")
 	assert.True(h, !before.ReplyStarted || r.ReplyStarted || before.State == semel.StateReleased, "a started reply stays so")
+}
+
+func TestWhatASettlementLeavesInTheLog(t *testing.T) {
+	t.Parallel()
+	audit := semel.Audit{Actor: "ops", Reason: "asked the bank"}
+	lapsed := claimedRecord()
+	lapsed.Now = epoch.Add(time.Hour)
+	forced := protocolParams(2)
+	forced.Force = &semel.Force{Attempt: 1, Token: semel.Token{1}, Audit: audit}
+
+	r := lapsed
+	res, _ := r.Begin(protocolParams(2))
+	assert.Equal(t, res.From, semel.StateRunning, "where a takeover found the record")
+	assert.True(t, new(protocolParams(2)).AuditEntry(&res) == nil, "a takeover that nobody forced leaves nothing")
+
+	r = lapsed
+	res, _ = r.Begin(forced)
+	want := semel.AuditEntry{Scope: "scope", Key: "key", Attempt: 2, To: semel.StateRunning, Audit: audit, At: r.Now}
+	assert.Equal(t, forced.AuditEntry(&res), &want, "line of a forced Begin")
+	res, changed := r.Begin(forced)
+	assert.True(t, changed, "the lease is renewed")
+	assert.True(t, forced.AuditEntry(&res) == nil, "the same Begin again leaves nothing")
+
+	refused := claimedRecord()
+	res, _ = refused.Begin(forced)
+	assert.Equal(t, res.From, semel.StateAbsent, "From of a refused Begin")
+	assert.True(t, forced.AuditEntry(&res) == nil, "a refused Begin leaves nothing")
+
+	end := semel.FinishParams{To: semel.StateReleased, Retention: time.Hour, Settlement: &semel.Settlement{Audit: audit}}
+	want.To = semel.StateReleased
+	_, changed = r.Finish(r.Claim(), end)
+	assert.Equal(t, end.AuditEntry(&r, changed), &want, "line of the end")
+	_, changed = r.Finish(r.Claim(), end)
+	assert.True(t, end.AuditEntry(&r, changed) == nil, "the same end again leaves nothing")
+	end.Settlement = nil
+	assert.True(t, end.AuditEntry(&r, true) == nil, "an end that settles nothing leaves nothing")
 }

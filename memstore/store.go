@@ -9,7 +9,7 @@
 // harms nothing), then the oldest done one, which can then run again before
 // its retention has ended. Running and unknown records are never pushed out:
 // when there is nothing else, Begin fails with semel.ErrStoreUnavailable and
-// nothing runs.
+// nothing runs. Of the log of settlements the latest MaxAudits lines are kept.
 //
 // Replies are copied when they are saved. The Body of a Reply that the store
 // returns is shared by all who ask: read it, do not change it.
@@ -32,6 +32,10 @@ const (
 	DefaultMaxReplyBytes = 256 << 20
 )
 
+// MaxAudits is how many lines of the log of settlements are kept for certain.
+// They outlive their records; above twice as many the oldest are forgotten.
+const MaxAudits = 10_000
+
 // Config holds the bounds of a Store. Zero means the default.
 type Config struct {
 	// MaxRecords is the most records kept, of all states. One takes about
@@ -49,9 +53,10 @@ var (
 	_ semel.Classed = (*Store)(nil)
 )
 
-// Store is a semel.Store in memory, safe for concurrent use. It has one lock:
-// a call holds it for less than a microsecond, which one process's HTTP server
-// does not exhaust. Its clock is the process's, whose steps it does not see.
+// Store is a semel.Store in memory, safe for concurrent use. It has one lock,
+// which a call holds for about a microsecond, and longer by about as much for
+// each record that it pushes out or sweeps, and to copy a reply. Its clock is
+// the process's, whose steps it does not see.
 type Store struct {
 	cfg Config
 
@@ -61,7 +66,7 @@ type Store struct {
 	done       fifo
 	expiring   expiryHeap // all released and done records
 	replyBytes int64
-	audits     map[id][]semel.AuditEntry
+	audits     []semel.AuditEntry
 }
 
 // id is what a record is found by. Strings compare as bytes (R11).
@@ -83,11 +88,7 @@ func New(cfg Config) (*Store, error) {
 	if cfg.MaxReplyBytes == 0 {
 		cfg.MaxReplyBytes = DefaultMaxReplyBytes
 	}
-	return &Store{
-		cfg:     cfg,
-		records: make(map[id]*entry),
-		audits:  make(map[id][]semel.AuditEntry),
-	}, nil
+	return &Store{cfg: cfg, records: make(map[id]*entry)}, nil
 }
 
 func configError(field string, got int64) error {
@@ -108,11 +109,7 @@ func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult
 	defer s.mu.Unlock()
 	at := id{p.Scope, p.Key}
 	e, r := s.read(at)
-	from, attempt, token := r.State, r.Attempt, r.Token
-	if r.Expired() {
-		from = semel.StateAbsent
-	}
-	outcome, changed := r.Begin(p)
+	res, changed := r.Begin(p)
 	if changed {
 		if e == nil {
 			if err := s.makeRoom(r.Now); err != nil {
@@ -123,16 +120,10 @@ func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult
 		}
 		s.write(e, &r)
 	}
-	if outcome == semel.BeginReplay {
-		r.Reply.Header = headerOf(e.header)
+	if res.Outcome == semel.BeginReplay {
+		res.Record.Reply.Header = headerOf(e.header)
 	}
-	res := semel.BeginResult{Outcome: outcome, Record: r}
-	if outcome == semel.BeginClaimed && (r.Attempt != attempt || r.Token != token) {
-		res.From = from
-		if p.Force != nil {
-			s.audit(at, &r, p.Force.Audit)
-		}
-	}
+	s.log(p.AuditEntry(&res))
 	return res, nil
 }
 
@@ -152,17 +143,14 @@ func (s *Store) Extend(_ context.Context, c semel.Claim, p semel.ExtendParams) (
 func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := id{c.Scope, c.Key}
-	e, r := s.read(at)
+	e, r := s.read(id{c.Scope, c.Key})
 	held, changed := r.Finish(c, p)
 	if !changed {
 		return held, nil
 	}
 	r.Reply.Body = slices.Clone(r.Reply.Body)
 	s.write(e, &r)
-	if p.Settlement != nil {
-		s.audit(at, &r, p.Settlement.Audit)
-	}
+	s.log(p.AuditEntry(&r, changed))
 	s.shedReplies(e, r.Now)
 	return held, nil
 }
@@ -193,23 +181,30 @@ func (s *Store) Sweep(_ context.Context, limit int) (int, error) {
 	return max(limit, 0), nil
 }
 
-// Audits returns the settlements of a key, oldest first. They are kept as long
-// as the process lives. It returns no error.
+// Audits returns the settlements of a key, oldest first, as far as they are
+// among the latest MaxAudits of all keys. It returns no error.
 func (s *Store) Audits(_ context.Context, scope, key string) ([]semel.AuditEntry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.audits[id{scope, key}]), nil
+	var of []semel.AuditEntry
+	for _, e := range s.audits {
+		if e.Scope == scope && e.Key == key {
+			of = append(of, e)
+		}
+	}
+	return of, nil
 }
 
-func (s *Store) audit(at id, r *semel.Record, a semel.Audit) {
-	s.audits[at] = append(s.audits[at], semel.AuditEntry{
-		Scope:   at.scope,
-		Key:     at.key,
-		Attempt: r.Attempt,
-		To:      r.State,
-		Audit:   a,
-		At:      r.Now,
-	})
+// log appends e, unless it is nil. A full log forgets its oldest half at once,
+// so that appending does not move the whole of it each time.
+func (s *Store) log(e *semel.AuditEntry) {
+	if e == nil {
+		return
+	}
+	if len(s.audits) == 2*MaxAudits {
+		s.audits = slices.Delete(s.audits, 0, MaxAudits)
+	}
+	s.audits = append(s.audits, *e)
 }
 
 // read returns the entry, nil if there is none, and a copy of its record with

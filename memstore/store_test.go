@@ -203,6 +203,38 @@ func TestFull(t *testing.T) {
 	})
 }
 
+func TestTheLogOfSettlementsIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, memstore.Config{})
+	settle := func(key string) {
+		run(t, s, key, semel.FinishParams{To: semel.StateUnknown})
+		rec, err := s.Get(t.Context(), "scope", key)
+		assert.NoError(t, err)
+		p := params(key)
+		p.Force = &semel.Force{Attempt: rec.Attempt, Token: rec.Token}
+		end := semel.FinishParams{To: semel.StateReleased, Retention: retention, Settlement: &semel.Settlement{}}
+		settling := begin(t, s, p).Record
+		_, err = s.Finish(t.Context(), settling.Claim(), end)
+		assert.NoError(t, err)
+	}
+	lines := func(key string) int {
+		audits, err := s.Audits(t.Context(), "scope", key)
+		assert.NoError(t, err)
+		return len(audits)
+	}
+	settle("first")
+	for range memstore.MaxAudits/2 - 1 {
+		settle("key")
+	}
+	assert.Equal(t, lines("first"), 2, "lines of the first key among the latest MaxAudits")
+	for range 2 * memstore.MaxAudits {
+		settle("key")
+	}
+	assert.Equal(t, lines("first"), 0, "lines of the first key, long after")
+	got := lines("key")
+	assert.True(t, got >= memstore.MaxAudits && got <= 2*memstore.MaxAudits, "lines kept: %d", got)
+}
+
 func TestAllocations(t *testing.T) { // not parallel: it counts allocations
 	s := newStore(t, memstore.Config{})
 	reply := semel.Reply{

@@ -14,19 +14,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 const selectAudits = `SELECT at, attempt, settled_to, actor, reason, override FROM semel_audit
 WHERE scope = ? AND idempotency_key = ? ORDER BY id`
 
-// auditOf is the line of the log for a settlement that has just made r what it
-// is.
-func auditOf(r *semel.Record, a semel.Audit) *semel.AuditEntry {
-	return &semel.AuditEntry{
-		Scope:   r.Scope,
-		Key:     r.Key,
-		Attempt: r.Attempt,
-		To:      r.State,
-		Audit:   a,
-		At:      r.Now,
-	}
-}
-
 func (s *Store) auditTx(ctx context.Context, tx *sql.Tx, e *semel.AuditEntry) error {
 	_, err := tx.ExecContext(ctx, s.sql.audit, e.At.UnixMicro(), []byte(e.Scope), []byte(e.Key),
 		e.Attempt, int64(e.To), e.Audit.Actor, e.Audit.Reason, e.Audit.Override)

@@ -110,36 +110,18 @@ func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResu
 	if err != nil {
 		return semel.BeginResult{}, unavailable(err)
 	}
-	if outcome, changed := seen.record.Begin(p); !changed {
-		return semel.BeginResult{Outcome: outcome, Record: seen.record}, nil
+	res, changed := seen.record.Begin(p)
+	if !changed {
+		return res, nil
 	}
-	var res semel.BeginResult
-	err = s.change(ctx, p.Scope, p.Key, func(r *semel.Record) (bool, *semel.AuditEntry) {
-		var (
-			changed bool
-			audit   *semel.AuditEntry
-			before  = *r
-		)
-		res.Outcome, changed = r.Begin(p)
-		res.Record = *r
-		if changed && (r.Attempt != before.Attempt || r.Token != before.Token) {
-			res.From = foundIn(&before)
-			if p.Force != nil {
-				audit = auditOf(r, p.Force.Audit)
-			}
-		}
-		return changed, audit
+	err = s.change(ctx, p.Scope, p.Key, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
+		res, changed = r.Begin(p)
+		return changed, p.AuditEntry(&res)
 	})
-	return res, err
-}
-
-// foundIn is the state in which a new claim finds a record: an expired one is
-// as good as absent.
-func foundIn(r *semel.Record) semel.State {
-	if r.Expired() {
-		return semel.StateAbsent
+	if err != nil {
+		return semel.BeginResult{}, err
 	}
-	return r.State
+	return res, nil
 }
 
 // Extend renews the lease of c.
@@ -161,12 +143,9 @@ func (s *Store) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams)
 
 // finishing is the transition of Finish, which joined mode has as well.
 func finishing(c semel.Claim, p semel.FinishParams, held *semel.Held) transition {
-	return func(r *semel.Record) (changed bool, audit *semel.AuditEntry) {
+	return func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
 		*held, changed = r.Finish(c, p)
-		if changed && p.Settlement != nil {
-			audit = auditOf(r, p.Settlement.Audit)
-		}
-		return changed, audit
+		return changed, p.AuditEntry(r, changed)
 	}
 }
 

@@ -350,7 +350,9 @@ var brokenStores = []broken{
 				again := r.Token == p.Token
 				res, changed = begin(t, r, p)
 				if again && p.Force != nil {
-					audit(t, r, p.Force.Audit)
+					anew := res
+					anew.From = semel.StateUnknown
+					t.audit(p.AuditEntry(&anew))
 				}
 				return changed
 			})

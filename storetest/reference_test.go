@@ -88,24 +88,15 @@ func (s *reference) Begin(_ context.Context, p semel.BeginParams) (res semel.Beg
 }
 
 func begin(t *tables, r *semel.Record, p semel.BeginParams) (semel.BeginResult, bool) {
-	before := *r
-	outcome, changed := r.Begin(p)
-	res := semel.BeginResult{Outcome: outcome, Record: *r}
-	if outcome == semel.BeginClaimed && before.Token != r.Token {
-		if !before.Expired() {
-			res.From = before.State
-		}
-		if p.Force != nil {
-			audit(t, r, p.Force.Audit)
-		}
-	}
+	res, changed := r.Begin(p)
+	t.audit(p.AuditEntry(&res))
 	return res, changed
 }
 
-func audit(t *tables, r *semel.Record, a semel.Audit) {
-	t.Audits = append(t.Audits, semel.AuditEntry{
-		Scope: r.Scope, Key: r.Key, Attempt: r.Attempt, To: r.State, Audit: a, At: r.Now,
-	})
+func (t *tables) audit(e *semel.AuditEntry) {
+	if e != nil {
+		t.Audits = append(t.Audits, *e)
+	}
 }
 
 func (s *reference) Extend(_ context.Context, c semel.Claim, p semel.ExtendParams) (held semel.Held, err error) {
@@ -134,9 +125,7 @@ func finish(t *tables, r *semel.Record, c semel.Claim, p semel.FinishParams) (se
 	for name, values := range r.Reply.Header {
 		r.Reply.Header[name] = slices.Clone(values)
 	}
-	if p.Settlement != nil {
-		audit(t, r, p.Settlement.Audit)
-	}
+	t.audit(p.AuditEntry(r, changed))
 	return held, true
 }
 

@@ -41,14 +41,9 @@ func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.read(p.Scope, p.Key)
-	was := r
-	outcome, changed := r.Begin(p)
+	res, changed := r.Begin(p)
 	if changed {
 		s.records[id{p.Scope, p.Key}] = r
-	}
-	res := semel.BeginResult{Outcome: outcome, Record: r}
-	if r.Token != was.Token && !was.Expired() {
-		res.From = was.State
 	}
 	return res, nil
 }
