@@ -80,7 +80,8 @@ type Event struct {
 	// EventReplayed and EventReplyNotKept repeat.
 	ReplyAge time.Duration
 	// Outcome says what became of the request of an EventRequest, and Problem
-	// is the code of its error answer, if it got one. Both are words of few.
+	// is the code of its error answer, if it got one, or of the one in whose
+	// place it ran unprotected. Both are words of few.
 	Outcome string
 	Problem string
 	Err     error // of EventStoreFault

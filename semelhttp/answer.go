@@ -120,7 +120,7 @@ func (x *exchange) fault(res semel.Result, err error) problem {
 	case res.Ran && x.p.route.Mode == semel.Joined && errors.Is(err, semel.ErrCommitRefused):
 		p.code = ProblemCommitRefused
 	}
-	if res.Ran {
+	if res.Outcome != 0 { // the work has run: this call's, also where it was replaced
 		p.outcome = outcomeOf(res.Outcome)
 	}
 	return p

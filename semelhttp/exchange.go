@@ -36,7 +36,7 @@ type exchange struct {
 	// What the log line says, and the observer is told.
 	record  semel.Record
 	outcome string
-	problem ProblemCode // of an answer of our own
+	problem ProblemCode // of an answer of our own, or of the one that was spared
 	status  int
 	cause   error
 }
@@ -58,6 +58,10 @@ func (x *exchange) serve() {
 	x.reply.init(x.p, x.w)
 	x.outcome = outcomeUnknown // for a panic, which passes through here
 	res, err := x.run()
+	if x.failsOpen(err) {
+		x.runUnprotected(err)
+		return
+	}
 	x.record = res.Record
 	x.answer(res, err)
 	if err == nil {
@@ -172,13 +176,8 @@ func (x *exchange) sent() fingerprint.Request {
 func (x *exchange) work(ctx context.Context) semel.Completion {
 	x.entered = true
 	defer x.drop()
-	defer x.body.Close()
-	r := x.request.WithContext(ctx)
-	r.ContentLength, r.TransferEncoding = int64(len(x.body.data)), nil
-	r.Body = http.NoBody
-	if len(x.body.data) > 0 {
-		r.Body = &x.body
-	}
+	r := x.handedOn(ctx)
+	defer x.takeBack(r)
 	x.reply.ctx = ctx //nolint:fatcontext // it is set once, for MarkReplyStarted.
 	x.handle(r)
 	if x.aborted {
@@ -187,14 +186,48 @@ func (x *exchange) work(ctx context.Context) semel.Completion {
 	return x.completion(semel.DeclaredBy(ctx))
 }
 
+// handedOn is the request as the handler gets it: with the body that was read.
+func (x *exchange) handedOn(ctx context.Context) *http.Request {
+	r := x.request.WithContext(ctx)
+	r.ContentLength, r.TransferEncoding = int64(len(x.body.data)), nil
+	r.Body = http.NoBody
+	if len(x.body.data) > 0 {
+		r.Body = &x.body
+	}
+	return r
+}
+
+// takeBack ends what the handler was given.
+func (x *exchange) takeBack(r *http.Request) {
+	x.body.Close()
+	if r.MultipartForm != nil {
+		r.MultipartForm.RemoveAll() // net/http does that for its own request only
+	}
+}
+
+// failsOpen reports whether the handler is to run although the store could not
+// be asked. One that has run is not run again, and a saved reply that may not
+// be shown is a finished operation.
+func (x *exchange) failsOpen(err error) bool {
+	return x.p.route.FailOpen && !x.entered &&
+		errors.Is(err, semel.ErrStoreUnavailable) && !errors.Is(err, semel.ErrReplayRefused)
+}
+
+// runUnprotected hands the request to the handler as if nothing were in
+// between, because the store could not be asked.
+func (x *exchange) runUnprotected(cause error) {
+	x.cause, x.outcome, x.problem = cause, outcomeUnprotected, ProblemStoreUnavailable
+	x.w.Header().Set(headerOutcome, outcomeUnprotected)
+	r := x.handedOn(x.request.Context())
+	defer x.takeBack(r)
+	x.p.next.ServeHTTP(x.w, r)
+}
+
 // handle calls the handler. Giving up by http.ErrAbortHandler is a way of
 // ending, and no fault to log; other panics pass through.
 func (x *exchange) handle(r *http.Request) {
 	defer func() {
 		x.reply.close()
-		if r.MultipartForm != nil {
-			r.MultipartForm.RemoveAll() // net/http does that for its own request only
-		}
 		p := recover()
 		if x.aborted = p == http.ErrAbortHandler; p != nil && !x.aborted { //nolint:errorlint // net/http compares it so.
 			panic(p) //nolint:forbidigo // it is the handler's.
@@ -218,7 +251,7 @@ func (x *exchange) drop() {
 // end logs and counts the request, and marks an answer that somebody outside
 // will give in place of this middleware: after a panic.
 func (x *exchange) end() {
-	if x.status == 0 {
+	if x.status == 0 && x.outcome != outcomeUnprotected {
 		x.w.Header().Set(headerOutcome, x.outcome)
 	}
 	x.log()

@@ -155,6 +155,8 @@ func (b *bench) start(t *testing.T, config map[string]string) {
 			route.Mode = semel.Joined
 		case "all-in-tx":
 			route.AllInTx = true
+		case "fail-open":
+			route.FailOpen = true
 		case "not-applied":
 			route.NotApplied = []int{int(number)}
 		case "headers":

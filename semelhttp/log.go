@@ -21,7 +21,10 @@ func (x *exchange) log() {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs, slog.String("route", x.p.route.Name), slog.String("outcome", x.outcome), slog.Int("status", x.status))
+	attrs = append(attrs, slog.String("route", x.p.route.Name), slog.String("outcome", x.outcome))
+	if x.status != 0 { // a handler that ran unprotected, or panicked, leaves it to others
+		attrs = append(attrs, slog.Int("status", x.status))
+	}
 	if x.key != "" {
 		attrs = append(attrs, slog.String("idempotency_key", x.loggedKey()))
 	}
@@ -42,6 +45,8 @@ func (x *exchange) log() {
 // look, info for what ran, and debug for what did not.
 func (x *exchange) level() slog.Level {
 	switch {
+	case x.outcome == outcomeUnprotected:
+		return slog.LevelWarn
 	case errors.Is(x.cause, semel.ErrStoreUnavailable):
 		return slog.LevelError
 	case x.outcome == outcomeUnknown, x.record.Open, x.status >= 500:

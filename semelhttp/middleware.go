@@ -48,8 +48,9 @@ type Config struct {
 	// Default semel.DefaultMaxReplyBody.
 	MaxReplyBody int64
 	// ByteBudget bounds the request and reply bytes held in memory at one
-	// time, over all routes of the Middleware (R33). Default
-	// semel.DefaultByteBudget.
+	// time, over all routes of the Middleware (R33). Each Middleware has a
+	// budget of its own: have one in a process, or divide what the process may
+	// hold among them. Default semel.DefaultByteBudget.
 	ByteBudget int64
 	// BodyReadTimeout bounds the reading of a body. It works through
 	// http.ResponseController: a middleware outside this one that wraps the
@@ -69,7 +70,11 @@ type Config struct {
 	// ProblemBase is the address of the problem descriptions; a code is
 	// appended to it as it is. Default DefaultProblemBase.
 	ProblemBase string
-	// Logger gets a line for each request. Default slog.Default().
+	// Logger gets one line for each keyed request: at debug what did not run,
+	// such as replays and repeats while the first runs; at info what ran, and a
+	// key used for another request; at warn takeovers, outcomes nobody knows,
+	// other answers from 500 on, and what ran without the store
+	// (Route.FailOpen); at error faults of the store. Default slog.Default().
 	Logger *slog.Logger
 	// LogKeys logs the keys themselves in place of a digest. Keys may hold
 	// what nobody should read in a log.

@@ -99,4 +99,10 @@ func TestTheObserverIsToldOfEachRequestOnce(t *testing.T) {
 	store.set(func(s *faultyStore) { s.beginErr = errors.New("gone") })
 	send(required, "POST", "/orders/7", "Idempotency-Key", "k6")
 	assert.Equal(t, observer.take(), []string{"/orders/{id} released, store-unavailable"}, "a request when the store is gone")
+	open, err := mw.Protect(http.HandlerFunc(answer), semelhttp.Route{Name: "notes on paper", Path: "/paper", FailOpen: true})
+	assert.NoError(t, err)
+	send(open, "POST", "/paper", "Idempotency-Key", "k6")
+	assert.Equal(t, observer.take(), []string{"/paper unprotected, store-unavailable"}, "a request that runs when the store is gone")
+	send(open, "POST", "/paper?end=panic", "Idempotency-Key", "k6")
+	assert.Equal(t, observer.take(), []string{"/paper unprotected, store-unavailable"}, "one that panics then")
 }

@@ -40,6 +40,17 @@ type Route struct {
 	// MaxRequestBody and MaxReplyBody take the place of those of Config.
 	MaxRequestBody int64
 	MaxReplyBody   int64
+	// FailOpen runs the handler without protection when the store cannot be
+	// asked, where the default answers 503 and runs nothing. It is dangerous:
+	// while the store is down every repeat runs again, and so does a request
+	// that was done, or was begun elsewhere, before. What runs so is saved
+	// nowhere, has no operation id and is cancelled with the client; the claim
+	// that got no answer may have been won all the same, and then leaves the
+	// key unknown. Choose it only where doing a thing twice costs less than
+	// not doing it. Such a request is answered with Semel-Outcome unprotected,
+	// logged at warn and told to the observer. It does not go with
+	// semel.Joined, which has no transaction without the store.
+	FailOpen bool
 	// BeforeReplay may refuse a saved reply to this caller, for instance
 	// because a role was lost since (R27). The error's text is logged, and
 	// not shown to the client.
@@ -66,6 +77,9 @@ func (r *Route) complete(cfg *Config) error {
 	}
 	if r.AllInTx && r.Mode != semel.Joined {
 		return r.error("AllInTx", "goes with Mode semel.Joined only")
+	}
+	if r.FailOpen && r.Mode == semel.Joined {
+		return r.error("FailOpen", "does not go with Mode semel.Joined: without the store there is no transaction")
 	}
 	return r.checkLimits(cfg)
 }

@@ -167,6 +167,7 @@ type faultyStore struct {
 	slow     time.Duration // Extend takes so long
 	finish   error
 	commit   error // Commit refuses or breaks
+	get      error
 	journal  []string
 }
 
@@ -219,6 +220,16 @@ func (s *faultyStore) Finish(ctx context.Context, c semel.Claim, p semel.FinishP
 		return semel.Held{}, err
 	}
 	return s.Store.Finish(ctx, c, p)
+}
+
+func (s *faultyStore) Get(ctx context.Context, scope, key string) (semel.Record, error) {
+	s.mu.Lock()
+	err := s.get
+	s.mu.Unlock()
+	if err != nil {
+		return semel.Record{}, err
+	}
+	return s.Store.Get(ctx, scope, key)
 }
 
 // note writes down what happened to a transaction.

@@ -35,6 +35,8 @@ type endpoint struct {
 	MaxRequestBody  int64            `json:"maxRequestBody"`
 	MaxResponseBody int64            `json:"maxResponseBody"`
 	StoreClass      semel.StoreClass `json:"storeClass"`
+	// FailOpen says that requests run unprotected while the store is down.
+	FailOpen bool `json:"failOpen"`
 }
 
 // kept says which replies are kept.
@@ -92,6 +94,7 @@ func (p *protected) published() endpoint {
 		MaxRequestBody:  p.route.MaxRequestBody,
 		MaxResponseBody: p.route.MaxReplyBody,
 		StoreClass:      m.rules.Class,
+		FailOpen:        p.route.FailOpen,
 	}
 	if m.cfg.StrictKey {
 		e.KeySyntax = "sf-string"

@@ -25,7 +25,7 @@ func TestWellKnown(t *testing.T) {
 		s.protect(t, semelhttp.Route{Name: "pay", Path: "/payments"}, s.created)
 		s.protect(t, semelhttp.Route{
 			Name: "put", Path: "/orders/{id}", Methods: []string{"PUT"}, KeyOptional: true,
-			NotApplied: []int{503, 429}, MaxRequestBody: 10, MaxReplyBody: 20,
+			NotApplied: []int{503, 429}, MaxRequestBody: 10, MaxReplyBody: 20, FailOpen: true,
 		}, s.created)
 		srv := memhttp.New(t, s.mw.WellKnown())
 		got := get(t, srv, http.MethodGet, "")
@@ -43,7 +43,7 @@ func TestWellKnown(t *testing.T) {
 					"classes": []any{"2xx", "3xx", "4xx"}, "except": []any{401.0, 403.0, 407.0, 408.0, 421.0, 425.0, 429.0, 499.0},
 					"exceptWithRetryAfter": []any{409.0, 422.0, 423.0},
 				},
-				"maxRequestBody": 1048576.0, "maxResponseBody": 1048576.0, "storeClass": "best-effort",
+				"maxRequestBody": 1048576.0, "maxResponseBody": 1048576.0, "storeClass": "best-effort", "failOpen": false,
 			}
 			maps.Copy(e, change)
 			return e
@@ -51,7 +51,7 @@ func TestWellKnown(t *testing.T) {
 		assert.Equal(t, document, any(map[string]any{"endpoints": []any{
 			want(nil),
 			want(map[string]any{
-				"methods": []any{"PUT"}, "path": "/orders/{id}", "required": false, "maxRequestBody": 10.0, "maxResponseBody": 20.0,
+				"methods": []any{"PUT"}, "path": "/orders/{id}", "required": false, "failOpen": true, "maxRequestBody": 10.0, "maxResponseBody": 20.0,
 				"kept": map[string]any{
 					"classes": []any{"2xx", "3xx", "4xx"}, "except": []any{401.0, 403.0, 407.0, 408.0, 421.0, 425.0, 429.0, 499.0, 503.0},
 					"exceptWithRetryAfter": []any{409.0, 422.0, 423.0},
