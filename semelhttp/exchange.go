@@ -207,10 +207,11 @@ func (x *exchange) takeBack(r *http.Request) {
 
 // failsOpen reports whether the handler is to run although the store could not
 // be asked. One that has run is not run again, and a saved reply that may not
-// be shown is a finished operation.
+// be shown is a finished operation. Whether it has run is known only if it is
+// not running still, which the error tells first.
 func (x *exchange) failsOpen(err error) bool {
-	return x.p.route.FailOpen && !x.entered &&
-		errors.Is(err, semel.ErrStoreUnavailable) && !errors.Is(err, semel.ErrReplayRefused)
+	return x.p.route.FailOpen && errors.Is(err, semel.ErrStoreUnavailable) &&
+		!errors.Is(err, semel.ErrReplayRefused) && !x.entered
 }
 
 // runUnprotected hands the request to the handler as if nothing were in

@@ -108,6 +108,20 @@ func TestFailOpen(t *testing.T) {
 		assert.Equal(t, s.runCount(), 1)
 	})
 
+	t.Run("A handler past its deadline is left to itself", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := newService(t, settings{guard: semel.Config{HandlerDeadline: time.Second}})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{FailOpen: true}, func(http.ResponseWriter, *http.Request) {
+				s.ran()
+				time.Sleep(time.Minute)
+			}))
+			assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "").outcome(), "unknown")
+			time.Sleep(time.Hour)
+			assert.Equal(t, s.runCount(), 1)
+		})
+	})
+
 	t.Run("A worker that was replaced, and cannot ask by whom, does not run again", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
