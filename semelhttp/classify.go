@@ -9,8 +9,8 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// The statuses that are not kept (R1, R10). DESIGN and the published rules
-// have the same lists.
+// The statuses that are not kept (R1, R10). docs/http.md and the published
+// rules have the same lists.
 var (
 	// releasedStatuses say by their meaning that nothing was done.
 	releasedStatuses = []int{

@@ -45,6 +45,7 @@ func (s *service) runCount() int {
 
 // settings are what a test changes about the service.
 type settings struct {
+	store    semel.Store // shared with another service; default one of its own
 	recovery semel.Recovery
 	guard    semel.Config
 	mw       semelhttp.Config
@@ -56,9 +57,11 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func newService(t testing.TB, set settings) *service {
 	t.Helper()
-	inner, err := memstore.New(memstore.Config{})
-	assert.NoError(t, err)
-	s := &service{store: &faultyStore{Store: inner}}
+	if set.store == nil {
+		set.store = newMemstore(t)
+	}
+	s := &service{store: &faultyStore{Store: set.store}}
+	var err error
 	if set.recovery == (semel.Recovery{}) {
 		set.recovery = semel.Resume(semel.Forever)
 	}
@@ -77,6 +80,13 @@ func newService(t testing.TB, set settings) *service {
 	s.mw, err = semelhttp.New(s.guard, set.scope, set.mw)
 	assert.NoError(t, err)
 	return s
+}
+
+func newMemstore(t testing.TB) semel.Store {
+	t.Helper()
+	store, err := memstore.New(memstore.Config{})
+	assert.NoError(t, err)
+	return store
 }
 
 // protect protects handler as the route, named "orders" unless it has a name.
@@ -168,6 +178,8 @@ type faultyStore struct {
 	finish   error
 	commit   error // Commit refuses or breaks
 	get      error
+	point    string        // where the first call that comes there waits
+	goOn     chan struct{} // until this is closed
 	journal  []string
 }
 
@@ -184,6 +196,34 @@ func (s *faultyStore) set(f func(*faultyStore)) {
 	f(s)
 }
 
+// The points where a call to the store can be held.
+const (
+	claimed   = "claimed"   // Begin has claimed, and its answer is on the way
+	finishing = "finishing" // Finish is on its way
+	finished  = "finished"  // Finish is done, and its answer is on the way
+)
+
+// holdAt makes the first call that comes to point wait there until goOn is
+// called.
+func (s *faultyStore) holdAt(point string) (goOn func()) {
+	wait := make(chan struct{})
+	s.set(func(s *faultyStore) { s.point, s.goOn = point, wait })
+	return func() { close(wait) }
+}
+
+func (s *faultyStore) passes(point string) {
+	s.mu.Lock()
+	held := s.point == point
+	if held {
+		s.point = ""
+	}
+	wait := s.goOn
+	s.mu.Unlock()
+	if held {
+		<-wait
+	}
+}
+
 func (s *faultyStore) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
 	s.mu.Lock()
 	err, hang := s.beginErr, s.beginFor
@@ -198,7 +238,11 @@ func (s *faultyStore) Begin(ctx context.Context, p semel.BeginParams) (semel.Beg
 	if err != nil {
 		return semel.BeginResult{}, err
 	}
-	return s.Store.Begin(ctx, p)
+	res, err := s.Store.Begin(ctx, p)
+	if res.Outcome == semel.BeginClaimed {
+		s.passes(claimed)
+	}
+	return res, err
 }
 
 func (s *faultyStore) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
@@ -219,7 +263,10 @@ func (s *faultyStore) Finish(ctx context.Context, c semel.Claim, p semel.FinishP
 	if err != nil {
 		return semel.Held{}, err
 	}
-	return s.Store.Finish(ctx, c, p)
+	s.passes(finishing)
+	held, err := s.Store.Finish(ctx, c, p)
+	s.passes(finished)
+	return held, err
 }
 
 func (s *faultyStore) Get(ctx context.Context, scope, key string) (semel.Record, error) {
