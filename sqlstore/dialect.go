@@ -12,7 +12,6 @@ type Dialect struct {
 	name       string
 	now        string // the clock, in microseconds since 1970
 	lock       string // what a SELECT adds to keep the row from other writers
-	inTxProbe  string // succeeds only outside a transaction, and then begins one
 	migrations migrate.Set
 }
 
@@ -22,7 +21,6 @@ func SQLite() Dialect {
 		name:       "SQLite",
 		now:        "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000",
 		lock:       "", // BEGIN IMMEDIATE has the whole file
-		inTxProbe:  "BEGIN",
 		migrations: migrate.SQLite(),
 	}
 }

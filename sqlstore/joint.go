@@ -112,35 +112,20 @@ func (j *joint) current() (*sql.Tx, error) {
 }
 
 // baseEnded undoes the transaction of work that is past its deadline or
-// superseded, so that it does not keep all other writers waiting.
+// superseded, so that it does not keep all other writers waiting. Every later
+// use fails with the reason (R12).
 func (j *joint) baseEnded() {
-	j.lose(&semel.Error{
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return
+	}
+	j.lost = &semel.Error{
 		Code: semel.CodeCommitRefused,
 		Text: "the transaction was rolled back when the handler's context ended",
 		Err:  context.Cause(j.base),
-	})
-}
-
-// lose gives the transaction up before its end: every later use fails with
-// why (R12).
-func (j *joint) lose(why error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.closed || j.lost != nil {
-		return
 	}
-	j.lost = why
 	j.end()
-}
-
-// failed looks whether the transaction outlived a statement that failed:
-// SQLite rolls the whole of it back when a statement is interrupted or the
-// disk is full, and what came after would be committed one by one.
-func (j *joint) failed(tx *sql.Tx, cause error) {
-	if _, err := tx.ExecContext(context.Background(), j.store.dialect.inTxProbe); err != nil {
-		return // it is still inside
-	}
-	j.lose(fmt.Errorf("sqlstore: the transaction is gone since a statement failed: %w", cause))
 }
 
 // close takes the transaction away from the work.
@@ -178,8 +163,8 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		return held, nil
 	}
 	if err := tx.Commit(); err != nil {
-		if errors.Is(err, semel.ErrCommitRefused) {
-			return semel.Held{}, err
+		if undone, ok := errors.AsType[*undoneError](err); ok {
+			return semel.Held{}, refused(undone)
 		}
 		return semel.Held{}, unavailable(err)
 	}

@@ -4,16 +4,22 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-
-	"github.com/semel-dev/semel"
+	"fmt"
+	"strings"
 )
 
 // writeConn is the connection of Handles.Write. Its transactions take the
 // write lock at once, and one that did not end for certain takes its
 // connection with it: closing it rolls back whatever is still open.
+//
+// Every statement comes through here, also a prepared one, and is let through
+// only while its transaction lasts (R12): SQLite rolls the whole of it back
+// when a statement is interrupted or the disk is full, and would commit what
+// comes after one by one.
 type writeConn struct {
 	driver.Conn
 
+	tx     *writeTx // nil outside one
 	broken bool
 }
 
@@ -27,6 +33,9 @@ var (
 	_ driver.SessionResetter    = (*writeConn)(nil)
 	_ driver.Validator          = (*writeConn)(nil)
 	_ driver.Tx                 = (*writeTx)(nil)
+	_ driver.StmtExecContext    = (*writeStmt)(nil)
+	_ driver.StmtQueryContext   = (*writeStmt)(nil)
+	_ driver.NamedValueChecker  = (*writeStmt)(nil)
 )
 
 // Unwrap returns the driver's own connection.
@@ -43,28 +52,67 @@ func (c *writeConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.
 		c.broken = true
 		return nil, err
 	}
-	return &writeTx{conn: c}, nil
+	c.tx = &writeTx{conn: c}
+	return c.tx, nil
 }
 
-// writeTx ends the transaction of its connection.
-type writeTx struct{ conn *writeConn }
+// writeTx is the transaction of its connection.
+type writeTx struct {
+	conn *writeConn
+	gone bool // the database ended it
+}
+
+var errGone = errors.New("sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
+
+// check is an error if the connection's transaction is not there any more. The
+// only question that every driver can put is a BEGIN, which is refused inside
+// a transaction. One that is accepted stays open, for Rollback to end.
+func (c *writeConn) check() error {
+	switch {
+	case c.tx == nil:
+		return nil
+	case c.tx.gone:
+		return errGone
+	}
+	_, err := run(context.Background(), c.Conn, "BEGIN")
+	switch {
+	case err == nil:
+		c.tx.gone = true
+		return errGone
+	case !strings.Contains(err.Error(), "within a transaction"):
+		return fmt.Errorf("sqlstore: ask whether the transaction is still there: %w", err)
+	}
+	return nil
+}
+
+// undoneError is the error of a COMMIT whose transaction was still there to be
+// rolled back, so that nothing of it took effect.
+type undoneError struct{ cause error }
+
+func (e *undoneError) Error() string { return e.cause.Error() }
+func (e *undoneError) Unwrap() error { return e.cause }
 
 // Commit commits. It is not cancelled by any context: a COMMIT that was cut
-// off would have no known end. An error matches semel.ErrCommitRefused if the
-// transaction was still there to be rolled back, and so is known undone.
+// off would have no known end. An error is an undoneError if it is known that
+// nothing took effect.
 func (t *writeTx) Commit() error {
+	if t.gone {
+		return errors.Join(errGone, t.Rollback())
+	}
 	_, err := run(context.Background(), t.conn.Conn, "COMMIT")
 	if err == nil {
+		t.conn.tx = nil
 		return nil
 	}
 	if t.Rollback() == nil {
-		return &semel.Error{Code: semel.CodeCommitRefused, Text: semel.ErrCommitRefused.Text, Err: err}
+		return &undoneError{err}
 	}
 	return err
 }
 
 // Rollback undoes the transaction.
 func (t *writeTx) Rollback() error {
+	t.conn.tx = nil
 	_, err := run(context.Background(), t.conn.Conn, "ROLLBACK")
 	if err != nil {
 		t.conn.broken = true
@@ -89,28 +137,98 @@ func (c *writeConn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-// The rest is the driver's own, where it has it.
-
 // PrepareContext prepares a statement.
 func (c *writeConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	return prepare(ctx, c.Conn, query)
+	stmt, err := prepare(ctx, c.Conn, query)
+	if err != nil {
+		return nil, err
+	}
+	return &writeStmt{Stmt: stmt, conn: c}, nil
 }
 
 // ExecContext executes a statement.
 func (c *writeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if e, ok := c.Conn.(driver.ExecerContext); ok {
-		return e.ExecContext(ctx, query, args)
+	e, ok := c.Conn.(driver.ExecerContext)
+	if !ok {
+		return nil, driver.ErrSkip
 	}
-	return nil, driver.ErrSkip
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return e.ExecContext(ctx, query, args)
 }
 
 // QueryContext runs a query.
 func (c *writeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if q, ok := c.Conn.(driver.QueryerContext); ok {
-		return q.QueryContext(ctx, query, args)
+	q, ok := c.Conn.(driver.QueryerContext)
+	if !ok {
+		return nil, driver.ErrSkip
 	}
-	return nil, driver.ErrSkip
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return q.QueryContext(ctx, query, args)
 }
+
+// writeStmt is a statement that was prepared on a writeConn.
+type writeStmt struct {
+	driver.Stmt
+
+	conn *writeConn
+}
+
+// ExecContext executes the statement.
+func (s *writeStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if err := s.conn.check(); err != nil {
+		return nil, err
+	}
+	if e, ok := s.Stmt.(driver.StmtExecContext); ok {
+		return e.ExecContext(ctx, args)
+	}
+	values, err := valuesOf(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.Stmt.Exec(values) //nolint:staticcheck // for a driver that has only this.
+}
+
+// QueryContext runs the query.
+func (s *writeStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if err := s.conn.check(); err != nil {
+		return nil, err
+	}
+	if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
+		return q.QueryContext(ctx, args)
+	}
+	values, err := valuesOf(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return s.Stmt.Query(values) //nolint:staticcheck // for a driver that has only this.
+}
+
+// CheckNamedValue converts an argument as the statement, or its connection,
+// does.
+func (s *writeStmt) CheckNamedValue(v *driver.NamedValue) error {
+	if n, ok := s.Stmt.(driver.NamedValueChecker); ok {
+		return n.CheckNamedValue(v)
+	}
+	return s.conn.CheckNamedValue(v)
+}
+
+// valuesOf is what a driver gets that knows neither contexts nor names.
+func valuesOf(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
+	values := make([]driver.Value, len(args))
+	for i, arg := range args {
+		if arg.Name != "" {
+			return nil, errors.New("sqlstore: the driver has no named parameters")
+		}
+		values[i] = arg.Value
+	}
+	return values, ctx.Err()
+}
+
+// The rest is the driver's own, where it has it.
 
 // CheckNamedValue converts an argument.
 func (c *writeConn) CheckNamedValue(v *driver.NamedValue) error {

@@ -42,11 +42,7 @@ func (t *JoinedTx) ExecContext(ctx context.Context, query string, args ...any) (
 	if err != nil {
 		return nil, err
 	}
-	res, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		t.joint.failed(tx, err)
-	}
-	return res, err
+	return tx.ExecContext(ctx, query, args...)
 }
 
 // QueryContext runs a query. Close its rows before the handler returns.
@@ -55,11 +51,7 @@ func (t *JoinedTx) QueryContext(ctx context.Context, query string, args ...any) 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		t.joint.failed(tx, err)
-	}
-	return rows, err
+	return tx.QueryContext(ctx, query, args...)
 }
 
 // QueryRowContext runs a query for one row. Errors come from its Scan.
@@ -68,11 +60,7 @@ func (t *JoinedTx) QueryRowContext(ctx context.Context, query string, args ...an
 	if err != nil {
 		return rowOf(ctx, err)
 	}
-	row := tx.QueryRowContext(ctx, query, args...)
-	if err := row.Err(); err != nil {
-		t.joint.failed(tx, err)
-	}
-	return row
+	return tx.QueryRowContext(ctx, query, args...)
 }
 
 // PrepareContext prepares a statement, which lives as long as the transaction.

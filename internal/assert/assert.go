@@ -3,7 +3,8 @@
 // in which a test here may be skipped.
 //
 // Equal, True and Contains let the test go on, so that one run shows all that
-// is wrong. NoError and ErrorIs end it, since what follows needs the result.
+// is wrong. NoError, ErrorIs and Eventually end it, since what follows needs
+// the result.
 package assert
 
 import (
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Equal checks that got equals want, deeply. The optional what is a format and
@@ -53,6 +55,26 @@ func ErrorIs(t testing.TB, err, target error, what ...any) {
 	t.Helper()
 	if !errors.Is(err, target) {
 		t.Fatalf("%sgot error %v, want one that matches %q", prefix(what), err, target)
+	}
+}
+
+// patience is how long Eventually waits: far longer than a slow machine needs.
+const patience = 30 * time.Second
+
+// Eventually waits until is says that something has come about that a test
+// cannot be told of, such as what another process does; what names it. It ends
+// the test if that takes too long.
+func Eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	late := time.After(patience)
+	for !is() {
+		select {
+		case <-again.C:
+		case <-late:
+			t.Fatalf("waited %v in vain until %s", patience, what)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/semel-dev/semel/internal/assert"
 )
@@ -57,6 +59,23 @@ func TestChecks(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEventually(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		assert.Eventually(t, "it was asked three times", func() bool { asked++; return asked == 3 })
+		if asked != 3 {
+			t.Errorf("got asked %d times, want 3: until it is so, and no more", asked)
+		}
+		r := &recorder{TB: t}
+		start := time.Now()
+		assert.Eventually(r, "pigs fly", func() bool { return r.fatal })
+		if !strings.Contains(r.said, "until pigs fly") || time.Since(start) != 30*time.Second {
+			t.Errorf("got %q after %v, want what was waited for, after 30s", r.said, time.Since(start))
+		}
+	})
 }
 
 func TestSkip(t *testing.T) {

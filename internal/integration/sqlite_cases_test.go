@@ -137,7 +137,7 @@ func TestC63Clock(t *testing.T) {
 			}
 			claimed <- res
 		}()
-		wait(t, func() bool { return s.handles.Write.Stats().InUse == 1 })
+		assert.Eventually(t, "the claim waits for the writer", func() bool { return s.handles.Write.Stats().InUse == 1 })
 		assert.NoError(t, s.clock.Advance(50*time.Second))
 		resume()
 		res := <-claimed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,91 +222,6 @@ func endBehind(ctx context.Context, t *testing.T, d *tap, tx *sqlstore.JoinedTx)
 	assert.NoError(t, err)
 }
 
-func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
-	t.Parallel()
-	t.Run("by a statement that was interrupted (R12)", func(t *testing.T) {
-		t.Parallel()
-		s := newSQLite(t)
-		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
-			tx := mustTx(ctx, t)
-			_, err := tx.ExecContext(ctx, insertPayment, "before")
-			assert.NoError(t, err)
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			defer cancel()
-			_, err = tx.ExecContext(short, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
-				INSERT INTO payments (key) SELECT 'endless' FROM n`)
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			_, err = tx.ExecContext(ctx, insertPayment, "after")
-			assert.Contains(t, err.Error(), "the transaction is gone")
-			return created // as if nothing had happened
-		})
-		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
-		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
-		assert.Equal(t, s.payments(t), 0)
-	})
-	t.Run("by a full disk", func(t *testing.T) {
-		t.Parallel()
-		s := newSQLite(t)
-		_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
-			tx := mustTx(ctx, t)
-			_, err := tx.ExecContext(ctx, insertPayment, "before")
-			assert.NoError(t, err)
-			var most int
-			assert.NoError(t, tx.QueryRowContext(ctx, "PRAGMA max_page_count = 40").Scan(&most))
-			_, err = tx.ExecContext(ctx, "INSERT INTO payments (key) VALUES (hex(zeroblob(1000000)))")
-			assert.Contains(t, err.Error(), "full")
-			tx.ExecContext(ctx, insertPayment, "after") //nolint:errcheck // a handler that does not look.
-			return semel.Completion{}
-		})
-		assert.NoError(t, err)
-		assert.Equal(t, s.payments(t), 0)
-	})
-	t.Run("by the handler's deadline, and the writer is free", func(t *testing.T) {
-		t.Parallel()
-		s := newSQLite(t)
-		g := newGuard(t, s, semel.Config{HandlerDeadline: 100 * time.Millisecond})
-		release := make(chan struct{})
-		finished := make(chan error, 1)
-		_, err := g.Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
-			tx := mustTx(ctx, t)
-			_, err := tx.ExecContext(ctx, insertPayment, "a")
-			assert.NoError(t, err)
-			<-release
-			_, err = tx.ExecContext(context.WithoutCancel(ctx), insertPayment, "b")
-			finished <- err
-			return created
-		})
-		assert.ErrorIs(t, err, semel.ErrStillRunning)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		_, err = s.handles.Write.ExecContext(ctx, insertPayment, "others")
-		assert.NoError(t, err, "another writer, while the handler is still running")
-		close(release)
-		assert.ErrorIs(t, <-finished, semel.ErrStillRunning)
-		wait(t, func() bool {
-			rec, err := s.Get(t.Context(), joined("k").Scope, "k")
-			return err == nil && rec.State == semel.StateReleased
-		})
-		assert.Equal(t, s.payments(t), 1, "rows, that of the other writer")
-	})
-}
-
-// wait asks until it is so, for at most ten seconds.
-func wait(t *testing.T, so func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatal("it has not come about in ten seconds")
-		}
-	}
-}
-
 func TestJoinedCommit(t *testing.T) {
 	t.Parallel()
 	isCommit := func(query string) bool { return query == "COMMIT" }
@@ -369,6 +285,26 @@ func TestJoinedCommit(t *testing.T) {
 		assert.Equal(t, s.payments(t), 0)
 		_, err = s.handles.Write.Exec(insertPayment, "others")
 		assert.NoError(t, err, "the writer is free: the connection that could not roll back was closed")
+	})
+	t.Run("that is not sent, because the reply cannot be saved beside the rows, is known undone", func(t *testing.T) {
+		t.Parallel()
+		tap, name := newTap(t)
+		s := newSQLiteOn(t, name)
+		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+			done := payOnce(ctx)
+			tap.fail(func(query string) error {
+				if !strings.HasPrefix(query, "UPDATE semel_records") {
+					return nil
+				}
+				tap.fail(nil, nil) // it is the first that fails: the next is the release
+				return errDisk
+			}, nil)
+			return done
+		})
+		assert.ErrorIs(t, err, semel.ErrCommitRefused)
+		assert.ErrorIs(t, err, errDisk)
+		assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+		assert.Equal(t, s.payments(t), 0)
 	})
 	t.Run("of a superseded attempt rolls back (promise 4)", func(t *testing.T) {
 		t.Parallel()

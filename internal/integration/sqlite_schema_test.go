@@ -163,7 +163,7 @@ func TestSQLiteWaitsForTheLockThatTheSwitchToWALNeeds(t *testing.T) {
 		}
 		opened <- err
 	}()
-	wait(t, func() bool {
+	assert.Eventually(t, "opening has tried twice", func() bool {
 		tries := 0
 		for _, query := range tap.statements() {
 			if query == "PRAGMA journal_mode = WAL" {

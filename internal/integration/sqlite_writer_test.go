@@ -106,6 +106,7 @@ func TestSQLiteWriterSurvivesWhatGoesWrong(t *testing.T) {
 			_, err := s.Begin(t.Context(), p)
 			assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
 			assert.ErrorIs(t, err, errLost)
+			assert.True(t, !errors.Is(err, semel.ErrCommitRefused), "no business transaction was refused: %v", err)
 			tap.fail(nil, nil)
 			rec, err := s.Get(t.Context(), p.Scope, p.Key)
 			assert.NoError(t, err)
@@ -117,6 +118,24 @@ func TestSQLiteWriterSurvivesWhatGoesWrong(t *testing.T) {
 			assert.Equal(t, res.From, semel.StateAbsent, "it is no takeover")
 		})
 	}
+	t.Run("a transaction of the program's own that SQLite rolled back", func(t *testing.T) {
+		t.Parallel()
+		s := newSQLite(t)
+		for _, goOn := range []bool{false, true} {
+			tx, err := s.handles.Write.BeginTx(t.Context(), nil)
+			assert.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), "INSERT INTO payments (id, key) VALUES (1, 'once')")
+			assert.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), conflict)
+			assert.True(t, err != nil, "the conflict is reported")
+			if goOn {
+				_, err = tx.ExecContext(t.Context(), insertPayment, "after")
+				assert.Contains(t, err.Error(), "the transaction is gone")
+			}
+			assert.True(t, tx.Commit() != nil, "COMMIT of a transaction that is gone fails")
+			assert.Equal(t, s.payments(t), 0)
+		}
+	})
 	t.Run("a call that is cancelled at any moment", func(t *testing.T) {
 		t.Parallel()
 		s := newSQLite(t)
