@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -113,6 +114,28 @@ func TestRecorderOnRealServers(t *testing.T) {
 				fmt.Fprint(w, isHijacker, errors.Is(err, http.ErrNotSupported))
 			}))
 			assert.Equal(t, post(t, srv.Client(), srv.URL, "k1", "").text, "false true")
+		})
+	})
+
+	t.Run("What a handler sets about reading is granted: the body has been read", func(t *testing.T) {
+		t.Parallel()
+		overBoth(t, func(t *testing.T, proto string) {
+			s := newService(t, settings{})
+			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+				rc := http.NewResponseController(w)
+				assert.NoError(t, rc.EnableFullDuplex())
+				assert.NoError(t, rc.SetReadDeadline(time.Now().Add(-time.Hour)))
+				io.WriteString(w, "you said ")
+				_, err := io.Copy(w, r.Body)
+				assert.NoError(t, err)
+			})
+			outside := &readingWriter{}
+			srv := serve(t, proto, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				outside.ResponseWriter = w
+				inner.ServeHTTP(outside, r)
+			}))
+			assert.Equal(t, post(t, srv.Client(), srv.URL, "k1", "word").text, "you said word")
+			assert.Equal(t, outside.asked, []string{"read deadline"}, "that of BodyReadTimeout; what the handler sets goes no further")
 		})
 	})
 
@@ -415,4 +438,21 @@ func TestOutsideHeadersAreNotSaved(t *testing.T) {
 			assert.Equal(t, rec.Reply.Header, semel.Header{"Vary": {"Origin", "Accept"}, "X-Replaced": {"by the handler"}})
 		})
 	})
+}
+
+// readingWriter notes what it is asked about reading.
+type readingWriter struct {
+	http.ResponseWriter
+
+	asked []string
+}
+
+func (w *readingWriter) SetReadDeadline(time.Time) error {
+	w.asked = append(w.asked, "read deadline")
+	return nil
+}
+
+func (w *readingWriter) EnableFullDuplex() error {
+	w.asked = append(w.asked, "full duplex")
+	return nil
 }

@@ -70,7 +70,8 @@ func (r *recorder) init(p *protected, to http.ResponseWriter) {
 }
 
 // Header returns the handler's header: what the layers outside have set, to
-// change as it likes.
+// change as it likes. What it takes away is gone from the first reply only: a
+// replay has what those layers set then (R26).
 func (r *recorder) Header() http.Header { return r.header }
 
 // WriteHeader fixes status and header. An informational status goes out at
