@@ -20,7 +20,7 @@ const (
 )
 
 // ErrNewer means that the database was migrated by a later version of Semel.
-var ErrNewer = errors.New("semel: the database has a newer schema than this program knows; use a newer program")
+var ErrNewer = errors.New("migrate: the database has a newer schema than this program knows; use a newer program")
 
 // Up applies what is missing and returns the names of what it applied, in
 // order. It runs in one transaction, whose BEGIN must lock out other
@@ -40,7 +40,7 @@ func Up(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, fmt.Sprintf(insertVersion, s.now), m.version, m.name); err != nil {
-				return fmt.Errorf("semel: note migration %s: %w", m.name, err)
+				return fmt.Errorf("migrate: note migration %s: %w", m.name, err)
 			}
 			applied = append(applied, m.name)
 		}
@@ -86,14 +86,14 @@ func Down(ctx context.Context, db *sql.DB, s Set) (string, error) {
 func Version(ctx context.Context, db *sql.DB, s Set) (int, error) {
 	var tables int
 	if err := db.QueryRowContext(ctx, s.tableExists).Scan(&tables); err != nil {
-		return 0, fmt.Errorf("semel: look for semel_migrations: %w", err)
+		return 0, fmt.Errorf("migrate: look for semel_migrations: %w", err)
 	}
 	if tables == 0 {
 		return 0, nil
 	}
 	var version int
 	if err := db.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
-		return 0, fmt.Errorf("semel: read semel_migrations: %w", err)
+		return 0, fmt.Errorf("migrate: read semel_migrations: %w", err)
 	}
 	return version, nil
 }
@@ -102,21 +102,21 @@ func Version(ctx context.Context, db *sql.DB, s Set) (int, error) {
 func inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx, int) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return fmt.Errorf("semel: begin a migration: %w", err)
+		return fmt.Errorf("migrate: begin a migration: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
 	if _, err := tx.ExecContext(ctx, createTable); err != nil {
-		return fmt.Errorf("semel: create semel_migrations: %w", err)
+		return fmt.Errorf("migrate: create semel_migrations: %w", err)
 	}
 	var version int
 	if err := tx.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
-		return fmt.Errorf("semel: read semel_migrations: %w", err)
+		return fmt.Errorf("migrate: read semel_migrations: %w", err)
 	}
 	if err := change(tx, version); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("semel: commit a migration: %w", err)
+		return fmt.Errorf("migrate: commit a migration: %w", err)
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (s Set) applyTx(ctx context.Context, tx *sql.Tx, m migration, direction str
 	}
 	for i, stmt := range stmts {
 		if _, err := tx.ExecContext(ctx, stmt); err != nil {
-			return fmt.Errorf("semel: migration %s.%s, statement %d of %d: %w", m.name, direction, i+1, len(stmts), err)
+			return fmt.Errorf("migrate: migration %s.%s, statement %d of %d: %w", m.name, direction, i+1, len(stmts), err)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (s Set) Latest() (int, error) {
 func (s Set) migrations() ([]migration, error) {
 	names, err := fs.Glob(s.files, s.dir+"/*.up.sql")
 	if err != nil {
-		return nil, fmt.Errorf("semel: list migrations: %w", err)
+		return nil, fmt.Errorf("migrate: list migrations: %w", err)
 	}
 	slices.Sort(names)
 	all := make([]migration, 0, len(names))
@@ -60,12 +60,12 @@ func (s Set) migrations() ([]migration, error) {
 		number, _, _ := strings.Cut(name, "_")
 		version, err := strconv.Atoi(number)
 		if err != nil || version != i+1 {
-			return nil, fmt.Errorf("semel: migration %s: its number must be %04d", file, i+1)
+			return nil, fmt.Errorf("migrate: migration %s: its number must be %04d", file, i+1)
 		}
 		all = append(all, migration{version: version, name: name})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("semel: no migrations in %s", s.dir)
+		return nil, fmt.Errorf("migrate: no migrations in %s", s.dir)
 	}
 	return all, nil
 }
@@ -75,11 +75,11 @@ func (s Set) statements(m migration, direction string) ([]string, error) {
 	file := s.dir + "/" + m.name + "." + direction + ".sql"
 	text, err := fs.ReadFile(s.files, file)
 	if err != nil {
-		return nil, fmt.Errorf("semel: read migration: %w", err)
+		return nil, fmt.Errorf("migrate: read migration: %w", err)
 	}
 	stmts, err := parse(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("semel: migration %s: %w", file, err)
+		return nil, fmt.Errorf("migrate: migration %s: %w", file, err)
 	}
 	return stmts, nil
 }

@@ -6,19 +6,17 @@ import (
 	"github.com/semel-dev/semel/migrate"
 )
 
-// Dialect is what one database says differently from another: data only, the
+// dialect is what one database says differently from another: data only, the
 // behaviour is the same for all.
-type Dialect struct {
-	name       string
+type dialect struct {
 	now        string // the clock, in microseconds since 1970
 	lock       string // what a SELECT adds to keep the row from other writers
 	migrations migrate.Set
 }
 
-// SQLite returns the dialect of SQLite 3.42 and later.
-func SQLite() Dialect {
-	return Dialect{
-		name:       "SQLite",
+// sqlite is the dialect of SQLite 3.42 and later.
+func sqlite() *dialect {
+	return &dialect{
 		now:        "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000",
 		lock:       "", // BEGIN IMMEDIATE has the whole file
 		migrations: migrate.SQLite(),
@@ -34,7 +32,7 @@ type statements struct {
 	savepoint, released string
 }
 
-func (d Dialect) statements() statements {
+func (d *dialect) statements() statements {
 	r := strings.NewReplacer("{now}", d.now, "{lock}", d.lock)
 	return statements{
 		read:        r.Replace(selectRecord),

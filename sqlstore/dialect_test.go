@@ -28,7 +28,7 @@ func TestStatementsFitTheirColumns(t *testing.T) {
 
 func TestDialectsFillInEveryStatement(t *testing.T) {
 	t.Parallel()
-	all := reflect.ValueOf(SQLite().statements())
+	all := reflect.ValueOf(sqlite().statements())
 	for i := range all.NumField() {
 		name, text := all.Type().Field(i).Name, all.Field(i).String()
 		assert.True(t, text != "", "%s has a text", name)

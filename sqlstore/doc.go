@@ -6,8 +6,8 @@
 //	import _ "modernc.org/sqlite"
 //
 //	handles, err := sqlstore.OpenSQLite("sqlite", "payments.db")
-//	err = sqlstore.Migrate(ctx, handles, sqlstore.SQLite())
-//	store, err := sqlstore.New(ctx, handles, sqlstore.SQLite(), sqlstore.Config{})
+//	err = sqlstore.Migrate(ctx, handles)
+//	store, err := sqlstore.New(ctx, handles, sqlstore.Config{})
 //
 // What it guarantees: the class is semel.Durable, since a commit returns when
 // it is on disk (synchronous=FULL); a claim is one commit, a finish another,

@@ -53,7 +53,7 @@ func (j *joint) Opened() bool {
 	return j.tx != nil
 }
 
-var errClosed = errors.New("sqlstore: the transaction is closed: the handler that it belongs to has returned")
+var errClosed = misuse("the transaction is closed: the handler that it belongs to has returned")
 
 // openTimeout bounds the wait for the writer, which a handler may have taken
 // itself, in a way that nothing can see.
@@ -71,7 +71,7 @@ func (j *joint) open(ctx context.Context) error {
 		return nil
 	}
 	if j.base.Err() != nil {
-		return fmt.Errorf("sqlstore: no transaction is opened: %w", context.Cause(j.base))
+		return semel.NewError(semel.CodeCommitRefused, context.Cause(j.base), "sqlstore: no transaction is opened: the handler's context has ended")
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -120,11 +120,7 @@ func (j *joint) baseEnded() {
 	if j.closed {
 		return
 	}
-	j.lost = &semel.Error{
-		Code: semel.CodeCommitRefused,
-		Text: "the transaction was rolled back when the handler's context ended",
-		Err:  context.Cause(j.base),
-	}
+	j.lost = semel.NewError(semel.CodeCommitRefused, context.Cause(j.base), "the transaction was rolled back when the handler's context ended")
 	j.end()
 }
 
@@ -138,7 +134,7 @@ func (j *joint) close() (*sql.Tx, error) {
 	}
 	j.closed = true
 	if j.tx == nil {
-		return nil, errors.New("sqlstore: there is no transaction to commit")
+		return nil, misuse("there is no transaction to commit")
 	}
 	j.unwatch()
 	return j.tx, nil
@@ -184,7 +180,7 @@ func (j *joint) finishTx(ctx context.Context, tx *sql.Tx, p semel.FinishParams) 
 }
 
 func refused(err error) error {
-	return &semel.Error{Code: semel.CodeCommitRefused, Text: semel.ErrCommitRefused.Text, Err: err}
+	return semel.NewError(semel.CodeCommitRefused, err, "%s", semel.ErrCommitRefused.Text)
 }
 
 // Rollback ends the transaction without effect.

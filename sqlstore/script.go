@@ -1,9 +1,6 @@
 package sqlstore
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // checkStatement refuses SQL that would end or begin the transaction, whose
 // end is the guard's. It looks at the first word of each statement in query.
@@ -40,7 +37,7 @@ func checkFirst(words []string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("sqlstore: %s is refused: the transaction is committed or rolled back after the handler has returned; "+
+	return misuse("%s is refused: the transaction is committed or rolled back after the handler has returned; "+
 		"return an error to undo it, or use a savepoint", words[0])
 }
 

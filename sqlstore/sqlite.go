@@ -17,15 +17,17 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// Handles are two ways into one database. Business code that shares the file
-// may use both; it must not ask Write for anything inside a joined
-// transaction, which has Write's only connection.
+// Handles are two ways into one database, from [OpenSQLite]. Business code that
+// shares the file may use both; it must not ask Write for anything inside a
+// joined transaction, which has Write's only connection.
 type Handles struct {
 	// Write has one connection. Its transactions take the write lock when they
 	// begin (BEGIN IMMEDIATE), so that none fails half-way for want of it.
 	Write *sql.DB
 	// Read has several, which cannot write.
 	Read *sql.DB
+
+	dialect *dialect
 }
 
 // Close closes both.
@@ -67,6 +69,8 @@ func OpenSQLite(driverName, path string) (*Handles, error) {
 	h := &Handles{
 		Write: sql.OpenDB(&connector{driver: drv, dsn: dsn, writes: true}),
 		Read:  sql.OpenDB(&connector{driver: drv, dsn: dsn}),
+
+		dialect: sqlite(),
 	}
 	h.Write.SetMaxOpenConns(1)
 	readers := max(minReaders, runtime.GOMAXPROCS(0))
@@ -97,11 +101,7 @@ func (h *Handles) try() error {
 func registered(driverName string) (driver.Driver, error) {
 	db, err := sql.Open(driverName, "")
 	if err != nil {
-		return nil, &semel.Error{
-			Code: semel.CodeConfig,
-			Text: fmt.Sprintf("sqlstore: driver %q: import it in your program, as in import _ \"modernc.org/sqlite\"", driverName),
-			Err:  err,
-		}
+		return nil, semel.NewError(semel.CodeConfig, err, `sqlstore: driver %q: import it in your program, as in import _ "modernc.org/sqlite"`, driverName)
 	}
 	defer db.Close()
 	return db.Driver(), nil
@@ -111,14 +111,14 @@ func registered(driverName string) (driver.Driver, error) {
 // file name means anything else.
 func sqliteDSN(path string) (string, error) {
 	if path == "" || path == ":memory:" {
-		return "", configError("sqlstore: path is %q; it must name a file", path)
+		return "", configError("path is %q; it must name a file", path)
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {
-		return "", configError("sqlstore: path %q: %v", path, err)
+		return "", semel.NewError(semel.CodeConfig, err, "sqlstore: path %q", path)
 	}
 	if err := makeFile(full); err != nil {
-		return "", &semel.Error{Code: semel.CodeConfig, Text: "sqlstore: the database file cannot be used", Err: err}
+		return "", semel.NewError(semel.CodeConfig, err, "sqlstore: the database file cannot be used")
 	}
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(full)}
 	return uri.String(), nil

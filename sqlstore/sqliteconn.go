@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/semel-dev/semel"
 )
 
 // writeConn is the connection of Handles.Write. Its transactions take the
@@ -62,7 +64,8 @@ type writeTx struct {
 	gone bool // the database ended it
 }
 
-var errGone = errors.New("sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
+var errGone error = semel.NewError(semel.CodeStoreUnavailable, nil,
+	"sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
 
 // check is an error if the connection's transaction is not there any more. The
 // only question that every driver can put is a BEGIN, which is refused inside

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/testhook"
@@ -16,6 +17,7 @@ var (
 	_ semel.Joiner  = (*Store)(nil)
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
+	_ semel.Limited = (*Store)(nil)
 )
 
 // Config holds the optional settings of a Store.
@@ -33,7 +35,6 @@ type Config struct {
 // returned, nothing of it is still to execute (R15).
 type Store struct {
 	handles *Handles
-	dialect Dialect
 	sql     statements
 	hooks   testhook.Hooks
 }
@@ -42,50 +43,62 @@ type Store struct {
 // migrated. It starts nothing, and does not close h. Errors match
 // semel.ErrConfig if the schema is not the one that this version needs, else
 // semel.ErrStoreUnavailable.
-func New(ctx context.Context, h *Handles, d Dialect, cfg Config) (*Store, error) {
-	switch {
-	case h == nil || h.Write == nil || h.Read == nil:
-		return nil, configError("sqlstore: Handles are required: see OpenSQLite")
-	case d.name == "":
-		return nil, configError("sqlstore: Dialect is required: SQLite()")
-	}
-	if err := checkSchema(ctx, h, d); err != nil {
+func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
+	if err := h.check(); err != nil {
 		return nil, err
 	}
-	return &Store{handles: h, dialect: d, sql: d.statements(), hooks: cfg.Hooks}, nil
+	if err := checkSchema(ctx, h); err != nil {
+		return nil, err
+	}
+	return &Store{handles: h, sql: h.dialect.statements(), hooks: cfg.Hooks}, nil
 }
 
 // Migrate brings the database to the schema that New wants. Several processes
-// may call it at once. Errors match semel.ErrStoreUnavailable, and
-// migrate.ErrNewer if a later version of Semel was here.
-func Migrate(ctx context.Context, h *Handles, d Dialect) error {
-	if _, err := migrate.Up(ctx, h.Write, d.migrations); err != nil {
+// may call it at once. Errors match semel.ErrConfig, and migrate.ErrNewer, if a
+// later version of Semel was here, else semel.ErrStoreUnavailable.
+func Migrate(ctx context.Context, h *Handles) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	_, err := migrate.Up(ctx, h.Write, h.dialect.migrations)
+	switch {
+	case errors.Is(err, migrate.ErrNewer):
+		return semel.NewError(semel.CodeConfig, err, "sqlstore: the database is not migrated")
+	case err != nil:
 		return unavailable(err)
 	}
 	return nil
 }
 
-func checkSchema(ctx context.Context, h *Handles, d Dialect) error {
-	want, err := d.migrations.Latest()
+// check reports handles that OpenSQLite did not make.
+func (h *Handles) check() error {
+	if h == nil || h.dialect == nil {
+		return configError("Handles are required: those of OpenSQLite")
+	}
+	return nil
+}
+
+func checkSchema(ctx context.Context, h *Handles) error {
+	want, err := h.dialect.migrations.Latest()
 	if err != nil {
 		return err
 	}
-	got, err := migrate.Version(ctx, h.Read, d.migrations)
+	got, err := migrate.Version(ctx, h.Read, h.dialect.migrations)
 	switch {
 	case err != nil:
 		return unavailable(err)
 	case got == 0:
-		return configError("sqlstore: the database has no tables of Semel yet: migrate it first, with sqlstore.Migrate or semel migrate")
+		return configError("the database has no tables of Semel yet: migrate it first, with sqlstore.Migrate")
 	case got < want:
-		return configError("sqlstore: the database has schema version %d and this program needs %d: migrate it first, with sqlstore.Migrate or semel migrate", got, want)
+		return configError("the database has schema version %d and this program needs %d: migrate it first, with sqlstore.Migrate", got, want)
 	case got > want:
-		return configError("sqlstore: the database has schema version %d and this program knows %d: use a newer program", got, want)
+		return configError("the database has schema version %d and this program knows %d: use a newer program", got, want)
 	}
 	return nil
 }
 
 func configError(format string, args ...any) error {
-	return &semel.Error{Code: semel.CodeConfig, Text: fmt.Sprintf(format, args...)}
+	return semel.NewError(semel.CodeConfig, nil, "sqlstore: "+format, args...)
 }
 
 // unavailable is the one place where a database's error becomes Semel's.
@@ -93,8 +106,12 @@ func unavailable(err error) error {
 	if errors.Is(err, semel.ErrStoreUnavailable) {
 		return err
 	}
-	return &semel.Error{Code: semel.CodeStoreUnavailable, Text: semel.ErrStoreUnavailable.Text, Err: err}
+	return semel.NewError(semel.CodeStoreUnavailable, err, "%s", semel.ErrStoreUnavailable.Text)
 }
+
+// StatementLimit returns how long SQLite waits for another writer before it
+// gives a statement up.
+func (s *Store) StatementLimit() time.Duration { return busyTimeout }
 
 // Class returns semel.Durable.
 func (s *Store) Class() semel.StoreClass { return semel.Durable }

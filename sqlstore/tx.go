@@ -4,21 +4,34 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
+
+	"github.com/semel-dev/semel"
 )
+
+// CodeTxMisuse is the code of ErrTxMisuse.
+const CodeTxMisuse semel.Code = "tx_misuse"
+
+// ErrTxMisuse is what a program does wrong with a business transaction: it asks
+// for one where there is none, uses it after the handler has returned, or sends
+// a statement that would end it.
+var ErrTxMisuse = &semel.Error{Code: CodeTxMisuse, Text: "the business transaction cannot be used so"}
+
+func misuse(format string, args ...any) error {
+	return semel.NewError(CodeTxMisuse, nil, "sqlstore: "+format, args...)
+}
 
 // Tx returns the business transaction of the joined attempt that ctx belongs
 // to. The first call opens it and takes SQLite's write lock; later calls
 // return the same one. What it writes is committed together with the reply,
 // or rolled back, after the handler has returned.
 //
-// Outside a joined attempt, and after the handler has returned, it is an
-// error. An error that matches semel.ErrStoreUnavailable means that the writer
-// was not free in time.
+// Outside a joined attempt, and after the handler has returned, it is an error
+// that matches ErrTxMisuse. One that matches semel.ErrStoreUnavailable means
+// that the writer was not free in time.
 func Tx(ctx context.Context) (*JoinedTx, error) {
 	j, ok := ctx.Value(jointKey{}).(*joint)
 	if !ok {
-		return nil, errors.New("sqlstore: no joined attempt in this context: run the handler in joined mode (semel.Call.Mode), and pass the context that it was given")
+		return nil, misuse("no joined attempt in this context: run the handler in joined mode (semelhttp.Route.Mode, or semel.Call.Mode without HTTP), and pass on the context that it was given")
 	}
 	if err := j.open(ctx); err != nil {
 		return nil, err
@@ -29,7 +42,8 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // JoinedTx is a transaction that can neither commit nor outlive its handler.
 // Its four methods are what sqlc calls a DBTX, GORM a ConnPool and bun an
 // IConn. It refuses BEGIN, COMMIT and ROLLBACK as statements; savepoints are
-// free to use.
+// free to use. What it refuses, and whatever comes after the handler has
+// returned, is an error that matches ErrTxMisuse.
 //
 // Once the transaction is gone (a statement was cut off by its context, the
 // disk is full, the handler's deadline has passed) every call fails, also if

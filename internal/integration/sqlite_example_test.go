@@ -21,10 +21,10 @@ func order(ctx context.Context, path string) error {
 	if _, err := handles.Write.ExecContext(ctx, "CREATE TABLE orders (item TEXT)"); err != nil {
 		return err
 	}
-	if err := sqlstore.Migrate(ctx, handles, sqlstore.SQLite()); err != nil {
+	if err := sqlstore.Migrate(ctx, handles); err != nil {
 		return err
 	}
-	store, err := sqlstore.New(ctx, handles, sqlstore.SQLite(), sqlstore.Config{})
+	store, err := sqlstore.New(ctx, handles, sqlstore.Config{})
 	if err != nil {
 		return err
 	}

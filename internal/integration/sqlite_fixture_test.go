@@ -77,8 +77,8 @@ func openSQLite(ctx context.Context, driverName, path string) (*sqliteStore, err
 		return nil, err
 	}
 	s := &sqliteStore{handles: h, path: path, clock: clock}
-	if err = sqlstore.Migrate(ctx, h, sqlstore.SQLite()); err == nil {
-		s.Store, err = sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{Hooks: clock.Hooks()})
+	if err = sqlstore.Migrate(ctx, h); err == nil {
+		s.Store, err = sqlstore.New(ctx, h, sqlstore.Config{Hooks: clock.Hooks()})
 	}
 	if err == nil {
 		_, err = h.Write.ExecContext(ctx, businessTable)

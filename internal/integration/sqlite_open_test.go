@@ -179,9 +179,9 @@ func sqliteOpen() error {
 		return err
 	}
 	defer h.Close()
-	if err := sqlstore.Migrate(context.Background(), h, sqlstore.SQLite()); err != nil {
+	if err := sqlstore.Migrate(context.Background(), h); err != nil {
 		return err
 	}
-	_, err = sqlstore.New(context.Background(), h, sqlstore.SQLite(), sqlstore.Config{})
+	_, err = sqlstore.New(context.Background(), h, sqlstore.Config{})
 	return err
 }

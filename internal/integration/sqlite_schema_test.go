@@ -2,10 +2,12 @@ package integration
 
 import (
 	"database/sql"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -32,12 +34,12 @@ func TestSQLiteStoreRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 	}{
 		{"none", func(*testing.T, *sqlstore.Handles) {}, "no tables of Semel yet: migrate it first"},
 		{"an empty one", func(t *testing.T, h *sqlstore.Handles) {
-			assert.NoError(t, sqlstore.Migrate(t.Context(), h, sqlstore.SQLite()))
+			assert.NoError(t, sqlstore.Migrate(t.Context(), h))
 			_, err := h.Write.Exec(forget)
 			assert.NoError(t, err)
 		}, "no tables of Semel yet: migrate it first"},
 		{"a newer one", func(t *testing.T, h *sqlstore.Handles) {
-			assert.NoError(t, sqlstore.Migrate(t.Context(), h, sqlstore.SQLite()))
+			assert.NoError(t, sqlstore.Migrate(t.Context(), h))
 			_, err := h.Write.Exec(future)
 			assert.NoError(t, err)
 		}, "schema version 99 and this program knows"},
@@ -46,21 +48,31 @@ func TestSQLiteStoreRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 			t.Parallel()
 			h := newHandles(t)
 			c.setUp(t, h)
-			_, err := sqlstore.New(t.Context(), h, sqlstore.SQLite(), sqlstore.Config{})
+			_, err := sqlstore.New(t.Context(), h, sqlstore.Config{})
 			assert.ErrorIs(t, err, semel.ErrConfig)
 			assert.Contains(t, err.Error(), c.says)
 		})
 	}
 }
 
-func TestSQLiteStoreRefusesMissingArguments(t *testing.T) {
+func TestSQLiteStoreRefusesHandlesThatItDidNotOpen(t *testing.T) {
 	t.Parallel()
-	_, err := sqlstore.New(t.Context(), nil, sqlstore.SQLite(), sqlstore.Config{})
-	assert.ErrorIs(t, err, semel.ErrConfig)
-	assert.Contains(t, err.Error(), "Handles")
-	_, err = sqlstore.New(t.Context(), newHandles(t), sqlstore.Dialect{}, sqlstore.Config{})
-	assert.ErrorIs(t, err, semel.ErrConfig)
-	assert.Contains(t, err.Error(), "Dialect")
+	h := newHandles(t)
+	for name, h := range map[string]*sqlstore.Handles{"none": nil, "the program's own": {Write: h.Write, Read: h.Read}} {
+		_, err := sqlstore.New(t.Context(), h, sqlstore.Config{})
+		assert.ErrorIs(t, err, semel.ErrConfig, name)
+		assert.Contains(t, err.Error(), "OpenSQLite", name)
+		assert.ErrorIs(t, sqlstore.Migrate(t.Context(), h), semel.ErrConfig, name)
+	}
+}
+
+func TestSQLiteStoreSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	assert.Equal(t, semel.ClassOf(s), semel.Durable)
+	_, err := semel.New(s, semel.Hold(), semel.Config{StoreTimeout: 4 * time.Second})
+	assert.ErrorIs(t, err, semel.ErrConfig, "a caller that gives up no later than SQLite does (R15)")
+	assert.Contains(t, err.Error(), "StoreTimeout is 4s")
 }
 
 func TestMigrate(t *testing.T) {
@@ -100,7 +112,10 @@ func TestMigrate(t *testing.T) {
 		assert.NoError(t, err)
 		_, err = h.Write.Exec("INSERT INTO semel_migrations VALUES (99, '0099_future', '2031-01-01')")
 		assert.NoError(t, err)
-		assert.ErrorIs(t, sqlstore.Migrate(t.Context(), h, sqlstore.SQLite()), migrate.ErrNewer)
+		err = sqlstore.Migrate(t.Context(), h)
+		assert.ErrorIs(t, err, migrate.ErrNewer)
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.True(t, !errors.Is(err, semel.ErrStoreUnavailable), "the store can be reached")
 		_, err = migrate.Down(t.Context(), h.Write, migrate.SQLite())
 		assert.ErrorIs(t, err, migrate.ErrNewer)
 	})
@@ -109,7 +124,7 @@ func TestMigrate(t *testing.T) {
 		h := newHandles(t)
 		_, err := h.Write.Exec("CREATE TABLE semel_audit (mine INTEGER)")
 		assert.NoError(t, err)
-		err = sqlstore.Migrate(t.Context(), h, sqlstore.SQLite())
+		err = sqlstore.Migrate(t.Context(), h)
 		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
 		assert.Contains(t, err.Error(), "0001_init.up, statement 5 of")
 		assert.Contains(t, err.Error(), "semel_audit already exists")

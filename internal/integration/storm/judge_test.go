@@ -117,7 +117,7 @@ func (e *evidence) readAsks(ctx context.Context, db *sql.DB) error {
 }
 
 func (e *evidence) readRecords(ctx context.Context, h *sqlstore.Handles) error {
-	store, err := sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{})
+	store, err := sqlstore.New(ctx, h, sqlstore.Config{})
 	if err != nil {
 		return err
 	}

@@ -102,10 +102,10 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	if _, err := h.Write.ExecContext(ctx, schema); err != nil {
 		return nil, fmt.Errorf("service: create the tables: %w", err)
 	}
-	if err := sqlstore.Migrate(ctx, h, sqlstore.SQLite()); err != nil {
+	if err := sqlstore.Migrate(ctx, h); err != nil {
 		return nil, err
 	}
-	records, err := sqlstore.New(ctx, h, sqlstore.SQLite(), sqlstore.Config{})
+	records, err := sqlstore.New(ctx, h, sqlstore.Config{})
 	if err != nil {
 		return nil, err
 	}
