@@ -1,6 +1,7 @@
 // Package assert is the whole of this project's test helpers: a few checks
-// that fail with what was got before what was wanted, and Skip, the only way
-// in which a test here may be skipped.
+// that fail with what was got before what was wanted, and the only two ways in
+// which a test here may be skipped: Skip, and SkipForeign for what no checkout
+// has.
 //
 // Equal, True and Contains let the test go on, so that one run shows all that
 // is wrong. NoError, ErrorIs and Eventually end it, since what follows needs
@@ -89,6 +90,14 @@ func Skip(t testing.TB, reason string) {
 	if os.Getenv(RequireVariable) == "all" {
 		t.Fatalf("%s=all, but this test cannot run: %s", RequireVariable, reason)
 	}
+	t.Skip(reason)
+}
+
+// SkipForeign skips the test because reason, something that is no part of this
+// repository and that nobody can install: it is skipped where RequireVariable
+// is set as well, since every clone of its own would fail there.
+func SkipForeign(t testing.TB, reason string) {
+	t.Helper()
 	t.Skip(reason)
 }
 

@@ -87,6 +87,14 @@ func TestSkip(t *testing.T) {
 			t.Errorf("got skipped %v and fatal %v, want only skipped", r.skipped, r.fatal)
 		}
 	})
+	t.Run("what no checkout has is a skip where all is required too", func(t *testing.T) {
+		t.Setenv(assert.RequireVariable, "all")
+		r := &recorder{TB: t}
+		assert.SkipForeign(r, "no vectors here")
+		if !r.skipped || r.fatal {
+			t.Errorf("got skipped %v and fatal %v, want only skipped", r.skipped, r.fatal)
+		}
+	})
 	t.Run("a skip is a failure where all is required", func(t *testing.T) {
 		t.Setenv(assert.RequireVariable, "all")
 		r := &recorder{TB: t}

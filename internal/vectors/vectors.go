@@ -1,7 +1,7 @@
 // Package vectors finds test vectors that other projects publish. They are no
 // part of this repository: they lie in shared/vectors beside the checkout, or
-// where the variable SEMEL_VECTORS says. A test that does not find them is
-// skipped and says so; the same rules have cases of our own in testdata.
+// where the variable SEMEL_VECTORS says. The same rules have cases of our own
+// in testdata.
 package vectors
 
 import (
@@ -15,16 +15,24 @@ import (
 // Variable names the environment variable that overrides the place.
 const Variable = "SEMEL_VECTORS"
 
-// Dir returns the folder of the named set of vectors, or skips the test.
+// Dir returns the folder of the named set of vectors. Without them it skips
+// the test, and says so, or fails it where Variable names their place.
 func Dir(t testing.TB, set string) string {
 	t.Helper()
 	root := os.Getenv(Variable)
-	if root == "" {
+	named := root != ""
+	if !named {
 		root = filepath.Join(checkout(t), "..", "shared", "vectors")
 	}
 	dir := filepath.Join(root, set)
-	if _, err := os.Stat(dir); err != nil {
-		assert.Skip(t, "the test vectors "+set+" are not there; set "+Variable+" to their folder")
+	_, err := os.Stat(dir)
+	switch {
+	case err == nil:
+	case named:
+		t.Fatalf("%s is %q, but the test vectors %s are not there: %v", Variable, root, set, err)
+	default:
+		assert.SkipForeign(t, "the test vectors "+set+" of another project are not beside this checkout, in ../shared/vectors; "+
+			"if you have them, set "+Variable+" to the folder that holds "+set)
 	}
 	return dir
 }
