@@ -163,6 +163,9 @@ func (a *attempt) awaitTurn() turn {
 // answered at the deadline while a work that ignores its context goes on
 // (R19).
 func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
+	if a.call.Mode == Joined {
+		a.joint = a.guard.joiner.Join(a.claim())
+	}
 	a.pulse.start(a)
 	go a.work(work)
 	if a.awaitTurn() == turnCallerLeft {
@@ -193,8 +196,7 @@ func (a *attempt) work(work func(context.Context) Completion) {
 		}
 	}()
 	var ctx context.Context = a
-	if a.call.Mode == Joined {
-		a.joint = a.guard.joiner.Join(a.claim())
+	if a.joint != nil {
 		ctx = a.joint.Context(ctx)
 	}
 	end.completion = work(ctx)

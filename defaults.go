@@ -27,4 +27,8 @@ const (
 
 	// MinLease is the shortest lease that New accepts.
 	MinLease = 100 * time.Millisecond
+
+	// maxDuration is the longest setting: none of them adds up to more than a
+	// time.Duration holds.
+	maxDuration = Forever / 4
 )

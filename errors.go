@@ -42,7 +42,7 @@ var (
 	ErrStoreUnavailable = &Error{Code: CodeStoreUnavailable, Text: "the store cannot be reached"}
 	// ErrSuperseded is the cause of a handler's context being cancelled when
 	// a later attempt exists, or may.
-	ErrSuperseded = &Error{Code: CodeSuperseded, Text: "a later attempt has taken over"}
+	ErrSuperseded = &Error{Code: CodeSuperseded, Text: "a later attempt has taken over, or may have: the lease could not be renewed"}
 	// ErrStillRunning means the work is past its deadline and still running,
 	// or ran into it; its claim is kept until it returns (R19).
 	ErrStillRunning = &Error{Code: CodeStillRunning, Text: "the work is past its deadline and has not returned"}

@@ -80,6 +80,9 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 		if *d.field < 0 {
 			return configError(d.name, fmt.Sprintf("is %v; it must be positive", *d.field))
 		}
+		if *d.field > maxDuration {
+			return configError(d.name, fmt.Sprintf("is %v; the most is %v", *d.field, maxDuration))
+		}
 		if *d.field == 0 {
 			*d.field = d.def
 		}
@@ -97,6 +100,8 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	switch {
 	case c.Retention < 0:
 		return configError("Retention", fmt.Sprintf("is %v; it must be positive", c.Retention))
+	case c.Retention > maxDuration:
+		return configError("Retention", fmt.Sprintf("is %v; the most is %v", c.Retention, maxDuration))
 	case c.Retention == 0:
 		c.Retention = max(DefaultRetention, least)
 	case c.Retention < least:
@@ -129,11 +134,18 @@ func (g *Guard) Rules() Rules {
 }
 
 // Observe passes e to the guard's observer, for the layers around the guard
-// that have something to count.
+// that have something to count. An observer that panics is logged: counting
+// must not strand a claim.
 func (g *Guard) Observe(ctx context.Context, e Event) {
-	if g.cfg.Observer != nil {
-		g.cfg.Observer.Observe(ctx, e)
+	if g.cfg.Observer == nil {
+		return
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			g.cfg.Logger.Error("semel: the observer panicked", "event", e.Kind.String(), "panic", fmt.Sprint(p))
+		}
+	}()
+	g.cfg.Observer.Observe(ctx, e)
 }
 
 // Mode says where the reply is saved.

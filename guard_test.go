@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync"
@@ -37,6 +38,9 @@ func TestNewRefusesBadSettingsByName(t *testing.T) {
 		{"lease negative", semel.Hold(), semel.Config{Lease: -1}, "Lease is -1ns"},
 		{"handler deadline negative", semel.Hold(), semel.Config{HandlerDeadline: -1}, "HandlerDeadline is -1ns"},
 		{"store timeout negative", semel.Hold(), semel.Config{StoreTimeout: -1}, "StoreTimeout is -1ns"},
+		{"handler deadline so long that a sum would overflow", semel.Hold(), semel.Config{HandlerDeadline: semel.Forever}, "HandlerDeadline is 2562047h47m16.854775807s; the most is"},
+		{"settle delay so long that a sum would overflow", semel.Hold(), semel.Config{SettleDelay: semel.Forever}, "SettleDelay is"},
+		{"retention so long that a sum would overflow", semel.Hold(), semel.Config{Retention: semel.Forever}, "Retention is"},
 		{"settle delay negative", semel.Hold(), semel.Config{SettleDelay: -1}, "SettleDelay is -1ns"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -585,6 +589,20 @@ func TestASupersededAttempt(t *testing.T) {
 			assert.ErrorIs(t, err, semel.ErrSuperseded)
 		})
 	})
+}
+
+// panicky is an observer with a fault of its own.
+type panicky struct{}
+
+func (panicky) Observe(context.Context, semel.Event) { panic("boom") }
+
+func TestAnObserverThatPanicsStrandsNoClaim(t *testing.T) {
+	t.Parallel()
+	g, err := semel.New(newFaultStore(t), semel.Hold(), semel.Config{Observer: panicky{}, Logger: slog.New(slog.DiscardHandler)})
+	assert.NoError(t, err)
+	res, err := g.Do(t.Context(), call("a"), answers("paid"))
+	assert.NoError(t, err)
+	assert.Equal(t, res.Done(), true)
 }
 
 func TestBeforeReplayMayRefuse(t *testing.T) {

@@ -18,7 +18,8 @@ type Joiner interface {
 type Joint interface {
 	// Context returns ctx with the joint in it, where Tx finds it.
 	Context(ctx context.Context) context.Context
-	// Opened reports whether the work asked for its transaction.
+	// Opened reports whether the work asked for its transaction. Unlike the
+	// other methods it may be called while the work runs.
 	Opened() bool
 	// Commit finishes the claim inside the transaction and commits. An error
 	// that matches ErrCommitRefused means that nothing took effect; after any

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -29,7 +31,7 @@ func (s *joinStore) Join(c semel.Claim) semel.Joint { return &joint{store: s, cl
 type joint struct {
 	store  *joinStore
 	claim  semel.Claim
-	opened bool
+	opened atomic.Bool
 	ended  bool
 }
 
@@ -38,7 +40,7 @@ type jointKey struct{}
 func (j *joint) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, jointKey{}, j)
 }
-func (j *joint) Opened() bool { return j.opened }
+func (j *joint) Opened() bool { return j.opened.Load() }
 
 func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
 	j.ended = true
@@ -60,7 +62,7 @@ func (j *joint) Rollback() error {
 // writesRow is work that writes its row and then ends as c.
 func writesRow(c semel.Completion) func(context.Context) semel.Completion {
 	return func(ctx context.Context) semel.Completion {
-		ctx.Value(jointKey{}).(*joint).opened = true
+		ctx.Value(jointKey{}).(*joint).opened.Store(true)
 		return c
 	}
 }
@@ -133,6 +135,27 @@ func TestJoinedMode(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a lease that cannot be renewed does not cut an open transaction short", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+			f.store.failBefore(only("Extend", -1))
+			store := &joinStore{faultStore: f.store}
+			g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{})
+			assert.NoError(t, err)
+			c := call("a")
+			c.Mode = semel.Joined
+			res, err := g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
+				done := writesRow(keep)(ctx)
+				time.Sleep(2 * semel.DefaultLease)
+				assert.NoError(t, ctx.Err())
+				return done
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+			assert.Equal(t, store.rows, 1)
+		})
+	})
 	t.Run("a panic undoes the row", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t, semel.Hold(), semel.Config{})
@@ -146,7 +169,7 @@ func TestJoinedMode(t *testing.T) {
 			defer func() { assert.Equal(t, recover(), any("boom")) }()
 			_, _ = g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 				j = ctx.Value(jointKey{}).(*joint)
-				j.opened = true
+				j.opened.Store(true)
 				panic("boom")
 			})
 		}()

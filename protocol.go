@@ -52,7 +52,10 @@ func (r *Record) begin(p BeginParams) (outcome BeginOutcome, changed bool) {
 	if !r.mayResume(p) {
 		return BeginUnknown, false
 	}
-	r.Open = r.Open || !p.AllInTx
+	// An attempt that only lapsed has had no effect if all of it was in the
+	// transaction that is refused from now on (M2). One that ended by saying
+	// that it does not know may have.
+	r.Open = r.Open || !r.AllInTx || r.State == StateUnknown
 	r.claim(p)
 	return BeginClaimed, true
 }
@@ -67,7 +70,7 @@ func (r *Record) beginAgain(p BeginParams) (BeginOutcome, bool) {
 	case StateUnknown:
 		return BeginUnknown, false
 	}
-	r.LeaseEnd = r.Now.Add(p.Lease)
+	r.renew(p.Lease)
 	return BeginClaimed, true
 }
 
@@ -86,7 +89,7 @@ func (r *Record) beginForced(p BeginParams) (BeginOutcome, bool) {
 			return BeginBusy, false
 		}
 	}
-	if r.Attempt != p.Force.Attempt || r.Token != p.Force.Token || r.AttemptAge() < p.Force.QuietFor {
+	if r.Attempt != p.Force.Attempt || r.Token != p.Force.Token || p.Force.QuietFor > 0 && r.AttemptAge() < p.Force.QuietFor {
 		return BeginUnknown, false
 	}
 	// Who takes over leaves the earlier attempt open until the Finish that
@@ -131,10 +134,16 @@ func (r *Record) claim(p BeginParams) {
 	r.State = StateRunning
 	r.Token = p.Token
 	r.Attempt++
+	r.AllInTx = p.AllInTx
 	r.Claimed = r.Now
-	r.LeaseEnd = r.Now.Add(p.Lease)
+	r.renew(p.Lease)
 	r.Finished, r.Expires = time.Time{}, time.Time{}
 	r.Reply, r.ReplyKept = Reply{}, false
+}
+
+func (r *Record) renew(lease time.Duration) {
+	r.Renewed = r.Now
+	r.LeaseEnd = r.Now.Add(lease)
 }
 
 // Extend applies p for the holder of c and reports how the record took it and
@@ -145,7 +154,7 @@ func (r *Record) Extend(c Claim, p ExtendParams) (held Held, changed bool) {
 	}
 	switch r.State {
 	case StateRunning:
-		r.LeaseEnd = r.Now.Add(p.Lease)
+		r.renew(p.Lease)
 		r.ReplyStarted = r.ReplyStarted || p.ReplyStarted
 		return r.held(HeldYes), true
 	case StateUnknown:

@@ -51,16 +51,17 @@ func TestProtocolAtTheInstant(t *testing.T) {
 		after  time.Duration // since epoch
 		want   semel.BeginOutcome
 	}{
-		"a lease holds until just before its end":               {claimedRecord(), protocolParams(2), time.Minute - 1, semel.BeginBusy},
-		"a lease has lapsed at its end":                         {claimedRecord(), protocolParams(2), time.Minute, semel.BeginClaimed},
-		"under Hold it has lapsed at its end too":               {claimedRecord(), hold, time.Minute, semel.BeginUnknown},
-		"ResumeWithin includes its last instant":                {claimedRecord(), protocolParams(2), time.Hour, semel.BeginClaimed},
-		"ResumeWithin is over just after it":                    {claimedRecord(), protocolParams(2), time.Hour + 1, semel.BeginUnknown},
-		"a done record replays until just before its expiry":    {finished(semel.StateDone), protocolParams(2), time.Hour - 1, semel.BeginReplay},
-		"a done record is absent at its expiry":                 {finished(semel.StateDone), protocolParams(2), time.Hour, semel.BeginClaimed},
-		"a settlement is refused just before QuietFor":          {claimedRecord(), quiet, time.Hour - 1, semel.BeginUnknown},
-		"a settlement is accepted at QuietFor":                  {claimedRecord(), quiet, time.Hour, semel.BeginClaimed},
-		"a clock that went back makes a lease longer, not void": {claimedRecord(), protocolParams(2), -time.Hour, semel.BeginBusy},
+		"a lease holds until just before its end":            {claimedRecord(), protocolParams(2), time.Minute - 1, semel.BeginBusy},
+		"a lease has lapsed at its end":                      {claimedRecord(), protocolParams(2), time.Minute, semel.BeginClaimed},
+		"under Hold it has lapsed at its end too":            {claimedRecord(), hold, time.Minute, semel.BeginUnknown},
+		"ResumeWithin includes its last instant":             {claimedRecord(), protocolParams(2), time.Hour, semel.BeginClaimed},
+		"ResumeWithin is over just after it":                 {claimedRecord(), protocolParams(2), time.Hour + 1, semel.BeginUnknown},
+		"a done record replays until just before its expiry": {finished(semel.StateDone), protocolParams(2), time.Hour - 1, semel.BeginReplay},
+		"a done record is absent at its expiry":              {finished(semel.StateDone), protocolParams(2), time.Hour, semel.BeginClaimed},
+		"a settlement is refused just before QuietFor":       {claimedRecord(), quiet, time.Hour - 1, semel.BeginUnknown},
+		"a settlement is accepted at QuietFor":               {claimedRecord(), quiet, time.Hour, semel.BeginClaimed},
+		"a clock that was adjusted back leaves a lease":      {claimedRecord(), protocolParams(2), -time.Second, semel.BeginBusy},
+		"a clock that was set back makes a lease lapse":      {claimedRecord(), protocolParams(2), -time.Second - 1, semel.BeginClaimed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

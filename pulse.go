@@ -128,10 +128,12 @@ func (p *pulse) beat() {
 // planRetry plans the next beat after one that failed. Under Resume somebody
 // else may run once the lease has ended, so the work is cancelled at its local
 // end; under Hold nobody will, and cutting the work short would only make an
-// unknown (R16).
+// unknown (R16). Nor is it cut short while its joined transaction is open:
+// that may be what the beat waits for, and is refused if somebody took over.
 func (p *pulse) planRetry(lease time.Duration) {
 	p.nextBeat = time.Now().Add(lease / retryPart)
-	if p.attempt.guard.resumeWithin == 0 {
+	joint := p.attempt.joint
+	if p.attempt.guard.resumeWithin == 0 || joint != nil && joint.Opened() {
 		return
 	}
 	if !time.Now().Before(p.localEnd) {

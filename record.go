@@ -96,6 +96,7 @@ type Record struct {
 	Credential  Digest
 	Trace       string // traceparent of the first attempt
 
+	AllInTx      bool // of the latest attempt: see Call.AllInTx
 	ReplyStarted bool // bytes went out before the end: never run again
 	ReplyKept    bool // of a done record: Reply can be replayed
 	Reply        Reply
@@ -103,6 +104,7 @@ type Record struct {
 	Created      time.Time
 	FirstStarted time.Time
 	Claimed      time.Time // start of the latest attempt
+	Renewed      time.Time // when LeaseEnd was set
 	LeaseEnd     time.Time
 	Finished     time.Time
 	Expires      time.Time // zero while running or unknown: those never expire
@@ -119,9 +121,20 @@ func (r *Record) Claim() Claim {
 	return Claim{Scope: r.Scope, Key: r.Key, Token: r.Token, Attempt: r.Attempt}
 }
 
+// clockTolerance is how far a store's clock may go back without being taken
+// for stepped: clocks are adjusted, and a cluster has several.
+const clockTolerance = time.Second
+
 // LeaseLeft is how long the latest claim still holds unrenewed; zero or less
-// when it has lapsed.
-func (r *Record) LeaseLeft() time.Duration { return r.LeaseEnd.Sub(r.Now) }
+// when it has lapsed. A lease that was renewed in the future has lapsed: the
+// store's clock was set back, and an owner that is alive renews it soon, while
+// a dead one would otherwise hold it for the size of the step (R24).
+func (r *Record) LeaseLeft() time.Duration {
+	if r.Renewed.After(r.Now.Add(clockTolerance)) {
+		return 0
+	}
+	return r.LeaseEnd.Sub(r.Now)
+}
 
 // AttemptAge is how long ago the latest attempt was claimed.
 func (r *Record) AttemptAge() time.Duration { return r.Now.Sub(r.Claimed) }

@@ -81,7 +81,7 @@ func (r Recovery) check(handlerDeadline time.Duration) error {
 		return configError("Recovery", fmt.Sprintf("Resume(%v): the duration must be positive", r.memory))
 	case r.memory <= handlerDeadline:
 		return configError("Recovery", fmt.Sprintf("Resume(%v) must be longer than HandlerDeadline (%v): no repeat would ever be in time", r.memory, handlerDeadline))
-	case r.memory != Forever && r.memory > Forever/4:
+	case r.memory != Forever && r.memory > maxDuration:
 		return configError("Recovery", fmt.Sprintf("Resume(%v) is too long to add up; use Forever", r.memory))
 	}
 	return nil

@@ -2,6 +2,7 @@ package semel
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -84,8 +85,15 @@ func (p *SettleParams) check() error {
 		return configError("As", "is required: SettleDone, SettleNotApplied or SettleStartOver")
 	case p.Reply != nil && p.As != SettleDone:
 		return configError("Reply", "goes with SettleDone only")
+	case p.Reply != nil && p.Reply.Status != 0 && (p.Reply.Status < 200 || p.Reply.Status > 599):
+		return configError("Reply", fmt.Sprintf("has status %d; it is 200 to 599, or 0 where there is none", p.Reply.Status))
 	case p.Expect.Key == "" || p.Expect.Scope == "":
 		return configError("Expect", "is required: the record as you saw it")
+	}
+	if p.Reply != nil {
+		if _, err := p.Reply.Header.MarshalText(); err != nil {
+			return configError("Reply", err.Error())
+		}
 	}
 	return nil
 }

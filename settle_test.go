@@ -110,11 +110,13 @@ func TestSettling(t *testing.T) {
 		},
 		"without actor, reason, kind or record names what is missing": func(t *testing.T, f *fixture) {
 			for field, change := range map[string]func(*semel.SettleParams){
-				"Actor":  func(p *semel.SettleParams) { p.Actor = "" },
-				"Reason": func(p *semel.SettleParams) { p.Reason = "" },
-				"As":     func(p *semel.SettleParams) { p.As = 0 },
-				"Reply":  func(p *semel.SettleParams) { p.As, p.Reply = semel.SettleNotApplied, &semel.Reply{} },
-				"Expect": func(p *semel.SettleParams) { p.Expect = semel.Record{} },
+				"Actor":       func(p *semel.SettleParams) { p.Actor = "" },
+				"Reason":      func(p *semel.SettleParams) { p.Reason = "" },
+				"As":          func(p *semel.SettleParams) { p.As = 0 },
+				"Reply":       func(p *semel.SettleParams) { p.As, p.Reply = semel.SettleNotApplied, &semel.Reply{} },
+				"status 1000": func(p *semel.SettleParams) { p.Reply = &semel.Reply{Status: 1000} },
+				"header name": func(p *semel.SettleParams) { p.Reply = &semel.Reply{Header: semel.Header{"A:": {"b"}}} },
+				"Expect":      func(p *semel.SettleParams) { p.Expect = semel.Record{} },
 			} {
 				_, err := f.settle(t, semel.SettleDone, change)
 				assert.ErrorIs(t, err, semel.ErrConfig)

@@ -58,9 +58,9 @@ type BeginParams struct {
 	// known end may be run again by this caller. Zero is Hold: never.
 	ResumeWithin time.Duration
 
-	// AllInTx says that every effect of an earlier attempt was inside a
-	// transaction that is refused once it is superseded, so that taking
-	// over leaves nothing open.
+	// AllInTx says that every effect of this attempt is inside a transaction
+	// that is refused once it is superseded, so that taking over from it
+	// leaves nothing open.
 	AllInTx bool
 
 	Credential Digest // zero unless the scope does not tell callers apart

@@ -11,8 +11,8 @@ import (
 
 // columns are those of a record but for its id, in the order of scan and args.
 const columns = `scope, idempotency_key, version, state, is_open, generation, operation_id, token, attempt,
-	raw_digest, meaning_digest, policy, credential, trace, reply_started, reply_kept,
-	created, first_started, claimed, lease_end, finished, expires, status, header, body`
+	raw_digest, meaning_digest, policy, credential, trace, all_in_tx, reply_started, reply_kept,
+	created, first_started, claimed, renewed, lease_end, finished, expires, status, header, body`
 
 // selectRecord always finds one row, so that the clock is read in the same
 // statement as the record, also when there is none. Its first argument is the
@@ -21,14 +21,14 @@ const selectRecord = `SELECT {now} + ?, r.id, ` + columns + `
 FROM (SELECT 1) LEFT JOIN semel_records r ON r.scope = ? AND r.idempotency_key = ?`
 
 const insertRecord = `INSERT INTO semel_records (` + columns + `)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // updateRecord checks the version that was read. Where the row was locked by
 // the read it cannot differ.
 const updateRecord = `UPDATE semel_records SET
 	scope = ?, idempotency_key = ?, version = ?, state = ?, is_open = ?, generation = ?, operation_id = ?, token = ?, attempt = ?,
-	raw_digest = ?, meaning_digest = ?, policy = ?, credential = ?, trace = ?, reply_started = ?, reply_kept = ?,
-	created = ?, first_started = ?, claimed = ?, lease_end = ?, finished = ?, expires = ?, status = ?, header = ?, body = ?
+	raw_digest = ?, meaning_digest = ?, policy = ?, credential = ?, trace = ?, all_in_tx = ?, reply_started = ?, reply_kept = ?,
+	created = ?, first_started = ?, claimed = ?, renewed = ?, lease_end = ?, finished = ?, expires = ?, status = ?, header = ?, body = ?
 WHERE id = ? AND version = ?`
 
 // row is a record with what the table adds to it. Without a row in the table
@@ -74,16 +74,16 @@ func scan(into func(...any) error) (row, error) {
 type values struct {
 	scope, key, operationID, token, raw, meaning, credential, header, body []byte
 	version, state, generation, attempt, status                            sql.NullInt64
-	open, replyStarted, replyKept                                          sql.NullBool
+	open, allInTx, replyStarted, replyKept                                 sql.NullBool
 	policy, trace                                                          sql.NullString
-	created, firstStarted, claimed, leaseEnd, finished, expires            sql.NullInt64
+	created, firstStarted, claimed, renewed, leaseEnd, finished, expires   sql.NullInt64
 }
 
 func (v *values) targets() []any {
 	return []any{
 		&v.scope, &v.key, &v.version, &v.state, &v.open, &v.generation, &v.operationID, &v.token, &v.attempt,
-		&v.raw, &v.meaning, &v.policy, &v.credential, &v.trace, &v.replyStarted, &v.replyKept,
-		&v.created, &v.firstStarted, &v.claimed, &v.leaseEnd, &v.finished, &v.expires, &v.status, &v.header, &v.body,
+		&v.raw, &v.meaning, &v.policy, &v.credential, &v.trace, &v.allInTx, &v.replyStarted, &v.replyKept,
+		&v.created, &v.firstStarted, &v.claimed, &v.renewed, &v.leaseEnd, &v.finished, &v.expires, &v.status, &v.header, &v.body,
 	}
 }
 
@@ -97,11 +97,13 @@ func (v *values) fill(r *semel.Record) error {
 		Generation:   v.generation.Int64,
 		Attempt:      v.attempt.Int64,
 		Trace:        v.trace.String,
+		AllInTx:      v.allInTx.Bool,
 		ReplyStarted: v.replyStarted.Bool,
 		ReplyKept:    v.replyKept.Bool,
 		Created:      instant(v.created),
 		FirstStarted: instant(v.firstStarted),
 		Claimed:      instant(v.claimed),
+		Renewed:      instant(v.renewed),
 		LeaseEnd:     instant(v.leaseEnd),
 		Finished:     instant(v.finished),
 		Expires:      instant(v.expires),
@@ -143,8 +145,8 @@ func (r *row) args() ([]any, error) {
 	}
 	return []any{
 		[]byte(rec.Scope), []byte(rec.Key), r.version, int64(rec.State), rec.Open, rec.Generation, rec.OperationID[:], rec.Token[:], rec.Attempt,
-		rec.Fingerprint.Raw[:], rec.Fingerprint.Meaning[:], rec.Fingerprint.Policy, rec.Credential[:], rec.Trace, rec.ReplyStarted, rec.ReplyKept,
-		micros(rec.Created), micros(rec.FirstStarted), micros(rec.Claimed), micros(rec.LeaseEnd), micros(rec.Finished), micros(rec.Expires),
+		rec.Fingerprint.Raw[:], rec.Fingerprint.Meaning[:], rec.Fingerprint.Policy, rec.Credential[:], rec.Trace, rec.AllInTx, rec.ReplyStarted, rec.ReplyKept,
+		micros(rec.Created), micros(rec.FirstStarted), micros(rec.Claimed), micros(rec.Renewed), micros(rec.LeaseEnd), micros(rec.Finished), micros(rec.Expires),
 		rec.Reply.Status, notNull(header), notNull(rec.Reply.Body),
 	}, nil
 }

@@ -148,13 +148,20 @@ func takeoverOpens(s *subject) {
 }
 
 func takeoverAllInTx(s *subject) {
-	s.claim(resuming("key"))
-	s.lapse()
 	p := resuming("key")
 	p.AllInTx = true
-	second := s.claim(p)
+	s.claim(p)
+	s.lapse()
+	second := s.claim(resuming("key"))
 	assert.Equal(s, s.get("key").Open, false, "open")
 	s.end(second, toReleased)
+	// What counts is how the earlier attempt worked, and not the later one.
+	s.claim(resuming("other"))
+	s.lapse()
+	p = resuming("other")
+	p.AllInTx = true
+	s.claim(p)
+	assert.Equal(s, s.get("other").Open, true, "open, after an attempt that worked outside")
 }
 
 func openStays(s *subject) {

@@ -21,11 +21,13 @@ CREATE TABLE semel_records (
 	policy          TEXT NOT NULL,
 	credential      BLOB NOT NULL,
 	trace           TEXT NOT NULL,
+	all_in_tx       INTEGER NOT NULL, -- the latest attempt works inside its transaction alone
 	reply_started   INTEGER NOT NULL,
 	reply_kept      INTEGER NOT NULL,
 	created         INTEGER,
 	first_started   INTEGER,
 	claimed         INTEGER,
+	renewed         INTEGER, -- when lease_end was set
 	lease_end       INTEGER,
 	finished        INTEGER,
 	expires         INTEGER, -- NULL while running or unknown: those never expire
