@@ -117,18 +117,3 @@ func (c *rawClient) post() error {
 		}
 	}
 }
-
-func BenchmarkPost(b *testing.B) {
-	s := newService(b, settings{})
-	h := s.protect(b, semelhttp.Route{}, s.created)
-	srv := httptest.NewServer(h)
-	defer srv.Close()
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String()) //nolint:noctx // loopback.
-	assert.NoError(b, err)
-	defer conn.Close()
-	c := newRawClient(conn)
-	b.ReportAllocs()
-	for b.Loop() {
-		assert.NoError(b, c.post())
-	}
-}

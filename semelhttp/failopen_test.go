@@ -126,7 +126,7 @@ func TestFailOpen(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			s := newService(t, settings{})
-			srv := memhttp.New(t, s.protect(t, semelhttp.Route{FailOpen: true}, func(w http.ResponseWriter, r *http.Request) {
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{FailOpen: true}, func(_ http.ResponseWriter, r *http.Request) {
 				if s.ran() > 1 { // the successor
 					return
 				}
