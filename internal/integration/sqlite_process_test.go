@@ -92,8 +92,8 @@ func stopped(t *testing.T, s *sqliteStore, point string) *process {
 	return p
 }
 
-// TestSQLiteProcessKilled is CASES C143: whatever moment a process is killed
-// at, one payment is there in the end.
+// TestSQLiteProcessKilled: whatever moment a process is killed at, one payment
+// is there in the end.
 func TestSQLiteProcessKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -306,9 +306,7 @@ const (
 	raceProcesses = 4
 )
 
-// TestC09ConcurrentClaim: look-up and claim are one step, on several processes
-// too.
-func TestC09ConcurrentClaim(t *testing.T) {
+func TestSQLiteLookUpAndClaimAreOneStepOnSeveralProcessesToo(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
 	var racers []*process

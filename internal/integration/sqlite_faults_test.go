@@ -9,11 +9,9 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 )
 
-// The cases of CASES.md that a store decides, each for its kind.
+// Faults that idempotency layers had in public, as far as a store decides them.
 
-// TestC08Fencing: a slow owner's release does not remove the newer owner's
-// claim.
-func TestC08Fencing(t *testing.T) {
+func TestSQLiteReleaseOfASlowOwnerLeavesTheNewOwnersClaim(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
 	a, err := s.Begin(t.Context(), beginFor("K1"))
@@ -34,9 +32,9 @@ func TestC08Fencing(t *testing.T) {
 	assert.Equal(t, c.Record.Token, b.Record.Token)
 }
 
-// TestC13LostRaceIsNoOutage: who loses the race for a key gets its state, never
-// an error, and unrelated keys are served.
-func TestC13LostRaceIsNoOutage(t *testing.T) {
+// Who loses the race for a key gets its state, never an error, and unrelated
+// keys are served.
+func TestSQLiteLostRaceIsNoOutage(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
 	for i := range 10 {
@@ -64,9 +62,7 @@ func TestC13LostRaceIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestC59ExpiryRead: an expired record neither answers nor blocks, swept or
-// not.
-func TestC59ExpiryRead(t *testing.T) {
+func TestSQLiteExpiredRecordNeitherAnswersNorBlocksThoughItIsNotSwept(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
 	for _, key := range []string{"K1", "K2"} {
@@ -108,9 +104,9 @@ func TestC59ExpiryRead(t *testing.T) {
 	assert.Equal(t, got, map[semel.BeginOutcome]int{semel.BeginClaimed: 1, semel.BeginBusy: 19}, "twenty at once")
 }
 
-// TestC63Clock: no process's clock decides anything. The times of a record are
-// the database's, also when a claim had to queue.
-func TestC63Clock(t *testing.T) {
+// No process's clock decides anything. The times of a record are the
+// database's, also when a claim had to queue.
+func TestSQLiteDecidesByTheDatabasesClock(t *testing.T) {
 	t.Parallel()
 	t.Run("the wait that is asked for lies within the lease", func(t *testing.T) {
 		t.Parallel()
