@@ -127,7 +127,7 @@ func TestSQLitePlans(t *testing.T) {
 	check("on a table that was empty")
 	_, err := s.handles.Write.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 		INSERT INTO semel_records SELECT NULL, 'payments:grown', 'k' || i, 1, 2, 0, 0, randomblob(16), zeroblob(16), 1,
-		randomblob(32), zeroblob(32), 'p', zeroblob(32), '', 0, 1, 1, 2, 3, 4, 5, i, 201, '', x'' FROM n`)
+		randomblob(32), zeroblob(32), 'p', zeroblob(32), '', 0, 0, 1, 1, 2, 3, 4, 4, 5, i, 201, '', x'' FROM n`)
 	assert.NoError(t, err)
 	check("on a table that has grown")
 	_, err = s.handles.Write.Exec("ANALYZE")
