@@ -2,6 +2,9 @@ package semel
 
 import (
 	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
 	"encoding/binary"
 
 	"github.com/google/uuid"
@@ -38,3 +41,25 @@ func (id OperationID) String() string { return uuid.UUID(id).String() }
 
 // IsZero reports whether the id is unset.
 func (id OperationID) IsZero() bool { return id == OperationID{} }
+
+var (
+	_ encoding.TextMarshaler   = OperationID{}
+	_ encoding.TextUnmarshaler = (*OperationID)(nil)
+	_ driver.Valuer            = OperationID{}
+	_ sql.Scanner              = (*OperationID)(nil)
+)
+
+// MarshalText returns the form that String returns, so that JSON holds it.
+func (id OperationID) MarshalText() ([]byte, error) { return uuid.UUID(id).MarshalText() }
+
+// UnmarshalText reads the form that String returns.
+func (id *OperationID) UnmarshalText(text []byte) error {
+	return (*uuid.UUID)(id).UnmarshalText(text)
+}
+
+// Value makes the id an argument of a statement, as the text that String
+// returns.
+func (id OperationID) Value() (driver.Value, error) { return id.String(), nil }
+
+// Scan reads a column that holds the text, or the 16 bytes.
+func (id *OperationID) Scan(column any) error { return (*uuid.UUID)(id).Scan(column) }
