@@ -21,5 +21,12 @@
 // "busy". So call other services first, then open the transaction, then
 // return.
 //
-// In joined mode the handler gets the transaction from [Tx].
+// In joined mode the handler gets the transaction from [Tx]. While it is open
+// the handler's own heartbeats wait too: one that is open for longer than the
+// lease lets its claim lapse. Nobody can take over before it ends, since that
+// needs the writer, and its commit still counts; but every other request that
+// has to write is refused meanwhile. Nor can a joined attempt make another one
+// on the same file once it has opened its transaction: the inner one waits for
+// the writer that the outer one has, and fails after five seconds, the store
+// timeout.
 package sqlstore

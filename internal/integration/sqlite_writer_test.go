@@ -55,6 +55,41 @@ func TestSQLiteWriterThatIsNotFreeIsAStoreThatCannotBeReached(t *testing.T) {
 	}
 }
 
+func TestSQLiteAttemptsInsideAnOpenTransactionFailAndItGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	inner := func(ctx context.Context, key string) error {
+		_, err := newGuard(t, s, semel.Config{}).Run(ctx, joined(key), payOnce)
+		return err
+	}
+	res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+		assert.NoError(t, inner(ctx, "inner"), "an attempt inside one that has not opened its transaction")
+		done := payOnce(ctx)
+		assert.ErrorIs(t, inner(ctx, "too late"), semel.ErrStoreUnavailable)
+		return done
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	assert.Equal(t, s.payments(t), 2, "payments: the first inner one's, and the outer one's")
+}
+
+func TestSQLiteTransactionThatOutlastsItsLeaseStillCounts(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	g := newGuard(t, s, semel.Config{Lease: semel.MinLease})
+	res, err := g.Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
+		done := payOnce(ctx)
+		assert.Eventually(t, "the lease has lapsed, since its heartbeats wait for the transaction", func() bool {
+			rec, err := s.Get(ctx, joined("k").Scope, "k")
+			return err == nil && rec.LeaseLeft() < 0
+		})
+		return done
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	assert.Equal(t, s.payments(t), 1)
+}
+
 func TestSQLiteGivesUpBeforeItsCaller(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
