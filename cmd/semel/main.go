@@ -83,6 +83,7 @@ Start with "semel demo": a shop, a payment service and a bank whose money you ca
 watch while replies are lost and servers are killed.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       readVersion().String(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("there is no command %q", args[0])
@@ -91,6 +92,8 @@ watch while replies are lost and servers are killed.`,
 		},
 		Args: cobra.ArbitraryArgs,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print which Semel this is")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)

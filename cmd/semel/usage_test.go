@@ -71,9 +71,14 @@ func TestHelpTeaches(t *testing.T) {
 
 func TestVersionIsReadable(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := runHere(t, "version")
+	code, line, _ := runHere(t, "version")
 	assert.Equal(t, code, exitDone)
-	assert.Contains(t, stdout, "semel ")
+	assert.Contains(t, line, "semel ")
+	assert.True(t, !strings.Contains(line, " ,"), "no space before a comma, got %q", line)
+	code, stdout, stderr := runHere(t, "--version")
+	assert.Equal(t, code, exitDone)
+	assert.Equal(t, stdout, line)
+	assert.Equal(t, stderr, "")
 	code, stdout, _ = runHere(t, "version", "--json")
 	assert.Equal(t, code, exitDone)
 	var v versionInfo

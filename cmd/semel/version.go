@@ -16,6 +16,16 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
+// String is v as a line for people. A program built outside a checkout has no
+// revision.
+func (v versionInfo) String() string {
+	line := "semel " + v.Version
+	if v.Revision != "" {
+		line += " " + v.Revision
+	}
+	return fmt.Sprintf("%s, %s %s", line, v.Go, v.Platform)
+}
+
 func newVersion(s streams) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -26,9 +36,9 @@ func newVersion(s streams) *cobra.Command {
 			v := readVersion()
 			if asJSON {
 				printJSON(s.out, v)
-				return nil
+			} else {
+				fmt.Fprintln(s.out, v)
 			}
-			fmt.Fprintf(s.out, "semel %s %s, %s %s\n", v.Version, v.Revision, v.Go, v.Platform)
 			return nil
 		},
 	}
