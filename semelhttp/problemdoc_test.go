@@ -108,7 +108,7 @@ error: the first request may have taken effect, and then it is done twice.
 	for _, p := range problemTypes {
 		fmt.Fprintf(&b, "\n## %s\n\n**%d %s. %s.**", p.code, p.status, http.StatusText(p.status), p.title)
 		if p.from != "" {
-			fmt.Fprintf(&b, " Answered by: %s.", p.from)
+			fmt.Fprintf(&b, " Answered by: %s (not in this version).", p.from)
 		}
 		fmt.Fprintf(&b, "\n\n%s\n\nWhat to do: %s\n", p.meaning, p.advice)
 	}

@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	store := observer.Store(records, "") // or "sqlite", "postgresql"
+	store := observer.Store(records, "") // or "sqlite"
 	guard, err := semel.New(store, semel.Hold(), semel.Config{Observer: observer})
 	if err != nil {
 		fmt.Println(err)
