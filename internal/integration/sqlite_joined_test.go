@@ -34,9 +34,7 @@ func runJoined(t *testing.T, s *sqliteStore, work func(ctx context.Context) seme
 func mustTx(ctx context.Context, t *testing.T) *sqlstore.JoinedTx {
 	t.Helper()
 	tx, err := sqlstore.Tx(ctx)
-	if err != nil {
-		t.Error(err)
-	}
+	assert.NoError(t, err)
 	return tx
 }
 
