@@ -22,7 +22,8 @@ type Config struct {
 	// Headers names the headers that choose whose resource is meant or what
 	// is done to it, such as X-Account-Id or If-Match. Order and case do not
 	// matter. Credentials are refused: they change between tries, and belong
-	// to the scope (R4).
+	// to the scope (R4). So are the fields of one connection or one moment,
+	// which do not come through, or are not those of the first try.
 	Headers []string
 }
 
@@ -73,6 +74,12 @@ func headerProblem(canonical string) string {
 		return "a credential changes between tries; it belongs to the scope"
 	case "Host":
 		return "the server takes it out of the header; set Host instead"
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return "it belongs to one connection (RFC 9110 section 7.6.1), and a retry comes over another"
+	case "Content-Length":
+		return "it is the framing of one try; the body itself is part of the request"
+	case "Date":
+		return "it changes between tries"
 	}
 	if !isToken(canonical) {
 		return "it is not a header name (RFC 9110 section 5.1)"

@@ -67,6 +67,15 @@ func TestNewRefuses(t *testing.T) {
 		"authorization":       "belongs to the scope",
 		"Proxy-Authorization": "belongs to the scope",
 		"Cookie":              "belongs to the scope",
+		"content-length":      "framing of one try",
+		"Date":                "changes between tries",
+		"Connection":          "belongs to one connection",
+		"Keep-Alive":          "belongs to one connection",
+		"Proxy-Connection":    "belongs to one connection",
+		"TE":                  "belongs to one connection",
+		"Trailer":             "belongs to one connection",
+		"Transfer-Encoding":   "belongs to one connection",
+		"Upgrade":             "belongs to one connection",
 	} {
 		cfg := fingerprint.Config{Headers: []string{"X-Account", name}}
 		_, err := fingerprint.New(cfg)

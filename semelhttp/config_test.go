@@ -31,6 +31,23 @@ func TestConfig(t *testing.T) {
 		}
 	})
 
+	t.Run("A header that means something else cannot carry the key, in any case", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		for _, name := range []string{
+			"Host", "Transfer-Encoding", "Content-Length", "Connection", "Trailer", "TE", "Content-Type",
+			"Authorization", "Cookie", "hOST", "content-length", "Accept", "User-Agent", "Traceparent",
+		} {
+			_, err := semelhttp.New(s.guard, callerScope, semelhttp.Config{KeyHeader: name})
+			assert.ErrorIs(t, err, semel.ErrConfig)
+			assert.Contains(t, err.Error(), `semelhttp: KeyHeader is "`+http.CanonicalHeaderKey(name)+`", which means something else in a request`)
+		}
+		for _, name := range []string{"x-idempotency-key", "Request-Id"} {
+			_, err := semelhttp.New(s.guard, callerScope, semelhttp.Config{KeyHeader: name})
+			assert.NoError(t, err)
+		}
+	})
+
 	t.Run("Guard, scope and handler are required", func(t *testing.T) {
 		t.Parallel()
 		s := newService(t, settings{})
@@ -58,6 +75,8 @@ func TestConfig(t *testing.T) {
 			"MaxRequestBody is -1 bytes; it must be positive":     {Name: "orders", MaxRequestBody: -1},
 			"at most ByteBudget (268435456)":                      {Name: "orders", MaxReplyBody: 1 << 40},
 			`Route "orders": Headers has "Authorization": a cred`: {Name: "orders", Headers: []string{"Authorization"}},
+			`Route "orders": Headers has "Content-Length": it is`: {Name: "orders", Headers: []string{"Content-Length"}},
+			`Route "orders": Headers has "idempotency-key", whic`: {Name: "orders", Headers: []string{"idempotency-key"}},
 			`Route "orders": Path is "x"; it must start with a `:  {Name: "orders", Path: "x"},
 		} {
 			_, err := s.mw.Protect(http.NotFoundHandler(), route)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +36,8 @@ type CredentialFunc func(*http.Request) semel.Digest
 
 // Config holds the optional settings of a Middleware. Zero means the default.
 type Config struct {
-	// KeyHeader names the header that carries the key. Default
+	// KeyHeader names the header that carries the key, and nothing else: a
+	// header that HTTP gives another meaning is refused. Default
 	// DefaultKeyHeader.
 	KeyHeader string
 	// StrictKey refuses bare keys: only RFC 9651 strings in double quotes.
@@ -112,6 +114,17 @@ func New(guard *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
 	return m, nil
 }
 
+// takenHeaders cannot carry the key. Of some net/http takes the header out of
+// the request, so that every key would be missing; the others are the same in
+// requests that differ, or differ between two tries of one.
+var takenHeaders = []string{
+	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection",
+	"Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded",
+	"From", "Host", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
+	"Max-Forwards", "Origin", "Pragma", "Proxy-Authorization", "Proxy-Connection", "Range", "Referer", "Te",
+	"Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
+}
+
 // complete fills in the defaults and checks every field once.
 func (c *Config) complete() error {
 	for _, b := range []struct {
@@ -143,6 +156,9 @@ func (c *Config) complete() error {
 		return configError("KeyHeader", fmt.Sprintf("is %q, which is not a header name (RFC 9110 section 5.1)", c.KeyHeader))
 	}
 	c.KeyHeader = http.CanonicalHeaderKey(c.KeyHeader)
+	if slices.Contains(takenHeaders, c.KeyHeader) {
+		return configError("KeyHeader", fmt.Sprintf("is %q, which means something else in a request; choose one that holds the key alone", c.KeyHeader))
+	}
 	if c.PublishedScope == "" {
 		c.PublishedScope = "caller"
 	}

@@ -30,7 +30,8 @@ type Route struct {
 	// transaction (M1). It goes with semel.Joined.
 	AllInTx bool
 	// Headers names the request headers that choose whose resource is meant
-	// or what is done to it. They are part of the fingerprint.
+	// or what is done to it. They are part of the fingerprint; the header of
+	// the key is none of them.
 	Headers []string
 	// Host makes the Host part of the fingerprint.
 	Host bool
@@ -80,6 +81,11 @@ func (r *Route) complete(cfg *Config) error {
 	}
 	if r.FailOpen && r.Mode == semel.Joined {
 		return r.error("FailOpen", "does not go with Mode semel.Joined: without the store there is no transaction")
+	}
+	for _, name := range r.Headers {
+		if http.CanonicalHeaderKey(name) == cfg.KeyHeader {
+			return r.error("Headers", fmt.Sprintf("has %q, which carries the key: its two spellings are one key, and would be two requests", name))
+		}
 	}
 	return r.checkLimits(cfg)
 }
