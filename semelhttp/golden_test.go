@@ -186,6 +186,7 @@ func (b *bench) start(t *testing.T, config map[string]string) {
 		}
 	}
 	b.service = newService(t, set)
+	b.store.set(func(s *faultyStore) { s.columns = true })
 	b.server = memhttp.New(t, b.protect(t, route, b.inTurn(t, names)))
 }
 

@@ -3,6 +3,7 @@ package semelhttp_test
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,13 @@ func (b *bench) handlers() map[string]http.HandlerFunc {
 		"session": answer(http.StatusCreated,
 			"Set-Cookie", "sid=old; HttpOnly", "Authentication-Info", "x", "Connection", "X-Hop", "X-Hop", "one",
 			"Keep-Alive", "timeout=5", "Age", "7", "X-Kept", "a", "X-Kept", "b"),
+		"misnamed": func(w http.ResponseWriter, r *http.Request) {
+			for i, name := range []string{"Content-Type:", "", "X\nY", "X Y", "Ünicode"} {
+				w.Header()[name] = []string{strconv.Itoa(i)}
+			}
+			w.Header()["X-Empty"] = nil
+			answer(http.StatusCreated, "X-Kept", "a")(w, r)
+		},
 		"forger":        answer(http.StatusCreated, "Idempotent-Replayed", "true", "Semel-Outcome", "replayed"),
 		"inner-problem": func(w http.ResponseWriter, _ *http.Request) { b.ran(); b.mw.WriteProblem(w, "step-unsettled", "") },
 		"inner-busy": func(w http.ResponseWriter, _ *http.Request) {

@@ -63,12 +63,15 @@ func changes(before, after http.Header) (changed http.Header, removed []string) 
 // that is all of it.
 func savedHeader(changed http.Header) semel.Header {
 	listed := connectionListed(changed)
-	drop := func(name string, _ []string) bool {
+	drop := func(name string, values []string) bool {
+		if !isToken(name) || len(values) == 0 {
+			return true // net/http sends nothing for it
+		}
 		name = http.CanonicalHeaderKey(name)
 		return notSaved[name] || strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(listed, name)
 	}
-	for name := range changed {
-		if drop(name, nil) {
+	for name, values := range changed {
+		if drop(name, values) {
 			saved := maps.Clone(changed)
 			maps.DeleteFunc(saved, drop)
 			return semel.Header(saved)

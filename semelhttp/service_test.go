@@ -176,6 +176,7 @@ type faultyStore struct {
 	extend   error
 	slow     time.Duration // Extend takes so long
 	finish   error
+	columns  bool  // Finish writes the header as text
 	commit   error // Commit refuses or breaks
 	get      error
 	point    string        // where the first call that comes there waits
@@ -258,8 +259,11 @@ func (s *faultyStore) Extend(ctx context.Context, c semel.Claim, p semel.ExtendP
 
 func (s *faultyStore) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	s.mu.Lock()
-	err := s.finish
+	err, columns := s.finish, s.columns
 	s.mu.Unlock()
+	if err == nil && columns {
+		_, err = p.Reply.Header.MarshalText()
+	}
 	if err != nil {
 		return semel.Held{}, err
 	}
