@@ -113,7 +113,7 @@ func (x *exchange) readBody() *problem {
 		case err != nil:
 			return x.unreadable(err)
 		case len(data) == cap(data):
-			grown := min(int64(2*cap(data)), limit+1) // one more shows that it is too large
+			grown := min(int64(2*cap(data))-1, limit) + 1 // one more shows that it is too large
 			if !x.takeForBody(min(grown, limit) - int64(cap(data))) {
 				return &problem{code: ProblemOverloaded}
 			}

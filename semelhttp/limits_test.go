@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -112,6 +113,18 @@ func TestResourceLimits(t *testing.T) {
 			assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "body").outcome(), "executed")
 			assert.NoError(t, outside)
 		})
+	})
+
+	t.Run("The largest limits are no limit, in either direction", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{mw: semelhttp.Config{MaxRequestBody: math.MaxInt64, MaxReplyBody: math.MaxInt64, ByteBudget: math.MaxInt64}})
+		srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
+		text := strings.Repeat("x", 100_000)
+		for n := range 2 {
+			got := post(t, srv.Client(), srv.URL(), "k1", text)
+			assert.True(t, got.text == text, "the whole text comes, %q", got.outcome())
+			assert.Equal(t, got.replayed(), n == 1)
+		}
 	})
 
 	t.Run("Every way out gives its bytes back", func(t *testing.T) {
