@@ -27,6 +27,8 @@ func (x *exchange) answer(res semel.Result, err error) {
 		x.abort()
 	case err != nil:
 		x.refuse(x.fault(res, err))
+	case res.Ran && x.reply.lost != nil:
+		x.withoutReply(res.Outcome)
 	case res.Ran:
 		x.sendReply(outcomeOf(res.Outcome))
 	case res.Outcome == semel.OutcomeReplayed:
@@ -41,7 +43,7 @@ func (x *exchange) answer(res semel.Result, err error) {
 // it so.
 func (x *exchange) cut(res semel.Result, err error) bool {
 	switch {
-	case x.aborted, x.reply.broken:
+	case x.aborted:
 		return true
 	case x.reply.started:
 		return err != nil || !res.Ran
@@ -58,6 +60,17 @@ func isSemel(err error) bool {
 func (x *exchange) abort() {
 	x.status = x.reply.status
 	panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a reply.
+}
+
+// withoutReply answers for a reply that there was no room for: as repeats are
+// answered if the operation is done, else by a broken connection.
+func (x *exchange) withoutReply(o semel.Outcome) {
+	x.cause = x.reply.lost
+	if o != semel.OutcomeExecuted {
+		x.outcome = outcomeOf(o)
+		x.abort()
+	}
+	x.refuse(problem{code: ProblemReplyNotKept, outcome: outcomeExecuted, originalStatus: x.reply.status})
 }
 
 // sendReply sends the handler's own reply.

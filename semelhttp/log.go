@@ -49,7 +49,7 @@ func (x *exchange) level() slog.Level {
 		return slog.LevelWarn
 	case errors.Is(x.cause, semel.ErrStoreUnavailable):
 		return slog.LevelError
-	case x.outcome == outcomeUnknown, x.record.Open, x.status >= 500:
+	case x.outcome == outcomeUnknown, x.record.Open, x.status >= 500, x.outcome == outcomeExecuted && x.problem != "":
 		return slog.LevelWarn
 	case x.outcome == outcomeExecuted, x.outcome == outcomeKeyReused, x.outcome == outcomeReleased && x.record.Attempt > 0:
 		return slog.LevelInfo

@@ -46,8 +46,9 @@ type Config struct {
 	// semel.DefaultMaxRequestBody.
 	MaxRequestBody int64
 	// MaxReplyBody is the most bytes of a reply that is kept in memory and
-	// saved. A larger reply goes through a temporary file and is not kept.
-	// Default semel.DefaultMaxReplyBody.
+	// saved. A larger reply goes through a file in os.TempDir and is not kept;
+	// if there can be no such file not even the first client gets it, and is
+	// told so. Default semel.DefaultMaxReplyBody.
 	MaxReplyBody int64
 	// ByteBudget bounds the request and reply bytes held in memory at one
 	// time, over all routes of the Middleware (R33). Each Middleware has a

@@ -45,7 +45,7 @@ type recorder struct {
 	body     []byte
 	taken    int64    // bytes of the budget
 	rest     *os.File // what came after body
-	broken   bool     // rest could not be written
+	lost     error    // why rest could not be written: the reply cannot be sent
 	trailers http.Header
 
 	small  [512]byte // a body that fits has no allocation of its own
@@ -175,7 +175,7 @@ func (r *recorder) admit(n int) error {
 func (r *recorder) fits(n int) bool {
 	need := len(r.body) + n
 	limit := r.p.route.MaxReplyBody
-	if r.started || r.rest != nil || r.broken || int64(need) > limit {
+	if r.started || r.rest != nil || r.lost != nil || int64(need) > limit {
 		return false
 	}
 	if need <= cap(r.body) {
@@ -191,26 +191,23 @@ func (r *recorder) fits(n int) bool {
 }
 
 // pass hands on what is not kept in memory: to the client, if it is being sent
-// already, else to a temporary file until the operation is saved.
+// already, else to a temporary file until the operation is saved. That there is
+// no room for the reply is no fault of the work, which goes on to its end: the
+// operation is done then, and only its reply is not to be had.
 func (r *recorder) pass(b []byte) (int, error) {
 	if r.started {
 		return r.to.Write(b)
 	}
-	if r.rest == nil && !r.broken {
-		file, err := os.CreateTemp("", "semel-reply-*")
-		if err != nil {
-			r.broken = true
-			return 0, err
+	if r.rest == nil && r.lost == nil {
+		r.rest, r.lost = os.CreateTemp("", "semel-reply-*")
+		if r.lost == nil {
+			os.Remove(r.rest.Name()) // on most systems: then nothing is left when the process dies
 		}
-		os.Remove(file.Name()) // on most systems: then nothing is left when the process dies
-		r.rest = file
 	}
-	if r.broken {
-		return 0, errDetached
+	if r.lost == nil {
+		_, r.lost = r.rest.Write(b)
 	}
-	n, err := r.rest.Write(b)
-	r.broken = err != nil
-	return n, err
+	return len(b), nil
 }
 
 // Flush is FlushError without its error.
@@ -223,8 +220,8 @@ func (r *recorder) FlushError() error {
 	if r.p.route.Mode == semel.Joined {
 		return nil
 	}
-	if r.ended() {
-		return errDetached
+	if err := r.sendable(); err != nil {
+		return err
 	}
 	if err := semel.MarkReplyStarted(r.ctx); err != nil {
 		return err
@@ -247,10 +244,14 @@ func (r *recorder) FlushError() error {
 	return http.NewResponseController(r.to).Flush()
 }
 
-func (r *recorder) ended() bool {
+// sendable says why what has been written cannot be sent now.
+func (r *recorder) sendable() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.closed || r.detached
+	if r.closed || r.detached {
+		return errDetached
+	}
+	return r.lost
 }
 
 // SetWriteDeadline sets the deadline of writing to the client.
@@ -291,7 +292,7 @@ func (r *recorder) detach() (started bool) {
 
 // whole reports whether the reply has all that its header promises.
 func (r *recorder) whole() bool {
-	return !r.broken && (r.declared < 0 || !bodyAllowed(r.status) || r.declared == r.written)
+	return r.declared < 0 || !bodyAllowed(r.status) || r.declared == r.written
 }
 
 // hasTrailers reports whether anything goes out after the body.
@@ -301,7 +302,7 @@ func (r *recorder) hasTrailers() bool {
 
 // canBeKept reports whether the reply can be replayed.
 func (r *recorder) canBeKept() bool {
-	return !r.started && r.rest == nil && !r.broken && !r.hasTrailers()
+	return !r.started && r.rest == nil && r.lost == nil && !r.hasTrailers()
 }
 
 // lengthKnown reports whether a Content-Length is to be added. With trailers,

@@ -103,9 +103,9 @@ var problemTypes = []problemType{
 		advice:  "Never use a new key: that could do it twice. Ask for the state in another way, tell the user that it is being looked into, and ask again with the same key after `Retry-After`.",
 	},
 	{
-		code: ProblemReplyNotKept, status: http.StatusConflict, outcome: outcomeReplyNotKept, retry: retryNo,
+		code: ProblemReplyNotKept, status: http.StatusConflict, outcome: outcomeReplyNotKept, or: outcomeExecuted, retry: retryNo,
 		title:   "The request is done, its reply was not kept",
-		meaning: "The first request is done. Its reply was streamed, too large or had trailers, or was erased, so it cannot be shown again. `originalStatus` is the status it had, if that is known.",
+		meaning: "The first request is done. Its reply was streamed, too large or had trailers, or was erased, so it cannot be shown again. With `Semel-Outcome: executed` this was the first request, and the service had no room for so large a reply. `originalStatus` is the status it had, if that is known.",
 		advice:  "Take the status as the result, and read the rest with a GET.",
 	},
 	{
