@@ -132,7 +132,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 // What a document shows is tried: go is built or found in a file, sh is looked
-// up, console is typed, and the rest has to be what it says it is. A block
+// up, console is typed, sql is asked of a database, and the rest has to be what it says it is. A block
 // without a language is a picture.
 func TestEveryBlockIsTried(t *testing.T) {
 	t.Parallel()
@@ -141,6 +141,7 @@ func TestEveryBlockIsTried(t *testing.T) {
 		"go":      func(string) error { return nil }, // in programs_test.go
 		"sh":      func(string) error { return nil }, // in commands_test.go
 		"console": func(string) error { return nil }, // in sessions_test.go
+		"sql":     func(string) error { return nil }, // in internal/integration
 		"json":    isJSON,
 		"http":    isRequest,
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,20 +70,36 @@ const programAddress = "localhost:8080"
 // test ends, and returns its address.
 func serveProgram(t *testing.T, path string) string {
 	t.Helper()
+	program, address := buildServer(t, path)
+	start(t, program, address, t.TempDir())
+	return address
+}
+
+// buildServer builds the first program of a document and returns where it is
+// and where it will listen.
+func buildServer(t *testing.T, path string) (program, address string) {
+	t.Helper()
 	blocks := document{text: read(t, path)}.blocks("go")
 	if len(blocks) == 0 || !strings.Contains(blocks[0].text, programAddress) {
 		t.Fatalf("got no program in %s that listens on %s, want one", path, programAddress)
 	}
-	address := freeAddress(t)
-	program := exec.Command(build(t, path, strings.ReplaceAll(blocks[0].text, programAddress, address)))
-	program.Dir = t.TempDir()
-	assert.NoError(t, program.Start())
+	address = freeAddress(t)
+	return build(t, path, strings.ReplaceAll(blocks[0].text, programAddress, address)), address
+}
+
+// start runs a program in a folder until the test ends, and returns once it
+// listens.
+func start(t *testing.T, program, address, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(program)
+	cmd.Dir = dir
+	assert.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		program.Process.Kill()
-		program.Wait()
+		cmd.Process.Kill()
+		cmd.Wait()
 	})
 	waitFor(t, address)
-	return address
+	return cmd
 }
 
 func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
@@ -183,4 +200,30 @@ func TestTheProgramOfTheFrameworksPageDoesWhatItSays(t *testing.T) {
 	assert.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Idempotency-Key", "a preflight")
 	rules := ask(t, http.MethodGet, address+"/.well-known/idempotency", "", "", nil)
 	assert.Contains(t, rules.body, `"path": "/orders"`, "the published rules, without credentials")
+}
+
+func TestTheProgramOfTheSQLitePageDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	program, address := buildServer(t, "docs/sqlite.md")
+	dir := t.TempDir()
+	running := start(t, program, address, dir)
+	orders := func() string { return ask(t, http.MethodGet, address+"/orders", "", "", nil).body }
+
+	first, repeat := post(t, address, "k1", `{"item":"book"}`), post(t, address, "k1", `{"item":"book"}`)
+	assert.Equal(t, first.status, http.StatusCreated, "the first request")
+	assert.Contains(t, first.body, "order 1", "the first request")
+	assert.Equal(t, repeat.header.Get("Semel-Outcome"), "replayed", "the repeat")
+	refused := post(t, address, "k2", `{}`)
+	assert.Equal(t, refused.status, http.StatusUnprocessableEntity, "an order without an item")
+	assert.Equal(t, post(t, address, "k2", `{}`).header.Get("Semel-Outcome"), "replayed", "the repeat of a refusal")
+	rules := ask(t, http.MethodGet, address+"/.well-known/idempotency", "", "", nil)
+	assert.Contains(t, rules.body, `"storeClass": "durable"`, "the published rules")
+
+	assert.NoError(t, running.Process.Signal(syscall.SIGTERM))
+	assert.NoError(t, running.Wait(), "ended in good order")
+	start(t, program, address, dir)
+	again := post(t, address, "k1", `{"item":"book"}`)
+	assert.Equal(t, again.header.Get("Semel-Outcome"), "replayed", "the repeat after a restart")
+	assert.Equal(t, again.body, first.body, "the repeat after a restart")
+	assert.Equal(t, orders(), `["book"]`+"\n", "orders")
 }
