@@ -104,6 +104,9 @@ func (x *exchange) replay(saved semel.Reply) {
 	if bodyAllowed(x.status) {
 		h.Set("Content-Length", strconv.Itoa(len(saved.Body)))
 	}
+	if _, typed := h["Content-Type"]; !typed {
+		h["Content-Type"] = nil // nor had the first reply one: net/http must not guess
+	}
 	x.w.WriteHeader(x.status)
 	if len(saved.Body) > 0 {
 		x.w.Write(saved.Body)

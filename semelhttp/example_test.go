@@ -24,7 +24,7 @@ func Example() {
 		panic(err) //nolint:forbidigo // an example.
 	}
 	customer := func(r *http.Request) (string, error) { return r.Header.Get("X-Customer-Id"), nil }
-	protect, err := semelhttp.New(guard, customer, semelhttp.Config{Logger: slog.New(slog.DiscardHandler)})
+	once, err := semelhttp.New(guard, customer, semelhttp.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err) //nolint:forbidigo // an example.
 	}
@@ -35,13 +35,13 @@ func Example() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "order %d", orders)
 	})
-	h, err := protect.Protect(create, semelhttp.Route{Name: "create-order", Path: "/orders"})
+	h, err := once.Protect(create, semelhttp.Route{Name: "create-order", Path: "/orders"})
 	if err != nil {
 		panic(err) //nolint:forbidigo // an example.
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /orders", h)
-	mux.Handle(semelhttp.WellKnownPath, protect.WellKnown())
+	mux.Handle(semelhttp.WellKnownPath, once.WellKnown())
 
 	srv := httptest.NewServer(mux)
 	defer srv.Close()

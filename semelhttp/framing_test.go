@@ -87,6 +87,51 @@ func TestFramingHeaders(t *testing.T) {
 	})
 }
 
+func TestContentType(t *testing.T) {
+	t.Parallel()
+	const page = "<html>hello"
+	for name, set := range map[string]func(http.Header){
+		"named":                    func(h http.Header) { h.Set("Content-Type", "text/csv") },
+		"not named":                func(http.Header) {},
+		"forbidden":                func(h http.Header) { h["Content-Type"] = nil },
+		"empty":                    func(h http.Header) { h.Set("Content-Type", "") },
+		"not named, and encoded":   func(h http.Header) { h.Set("Content-Encoding", "br") },
+		"not named, and in chunks": func(h http.Header) { h.Set("Transfer-Encoding", "chunked") },
+	} {
+		t.Run("A repeat is told of a body the type that the first client was told, "+name, func(t *testing.T) {
+			t.Parallel()
+			overBoth(t, func(t *testing.T, proto string) {
+				s := newService(t, settings{})
+				srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
+					set(w.Header())
+					io.WriteString(w, page)
+				}))
+				first := post(t, srv.Client(), srv.URL, "k1", "", "Accept-Encoding", "br")
+				again := post(t, srv.Client(), srv.URL, "k1", "", "Accept-Encoding", "br")
+				assert.True(t, again.replayed(), "it is a replay")
+				assert.Equal(t, again.text, page)
+				assert.Equal(t, again.Header["Content-Type"], first.Header["Content-Type"])
+				if name == "not named" {
+					assert.Equal(t, first.Header.Get("Content-Type"), "text/html; charset=utf-8")
+				}
+			})
+		})
+	}
+
+	t.Run("A type that a layer outside has set is nobody else's to set", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{})
+		inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) })
+		srv := serve(t, "HTTP/1.1", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/csv")
+			inner.ServeHTTP(w, r)
+		}))
+		for range 2 {
+			assert.Equal(t, post(t, srv.Client(), srv.URL, "k1", "").Header.Get("Content-Type"), "text/csv")
+		}
+	})
+}
+
 // gzipped is the ResponseWriter of a layer that compresses.
 type gzipped struct {
 	http.ResponseWriter

@@ -7,7 +7,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,7 +51,7 @@ type recorder struct {
 	trailers http.Header
 
 	small  [512]byte // a body that fits has no allocation of its own
-	values [2]string // the same for the headers that are added
+	values [3]string // the same for the headers that are added
 }
 
 var (
@@ -279,6 +281,28 @@ func (r *recorder) close() {
 	}
 	r.closed = true
 	r.trailers = trailers(r.header, r.changed)
+	r.sniff()
+}
+
+// sniff names the type of a body whose handler names none, as net/http would
+// when it sends it, so that a replay has the same.
+func (r *recorder) sniff() {
+	_, typed := r.sent("Content-Type")
+	coding, _ := r.sent("Content-Encoding")
+	if typed || strings.Join(coding, "") != "" || r.started || len(r.body) == 0 {
+		return
+	}
+	r.values[2] = http.DetectContentType(r.body)
+	r.changed["Content-Type"] = r.values[2:3:3]
+}
+
+// sent returns what the first client gets of a field.
+func (r *recorder) sent(name string) (values []string, ok bool) {
+	if values, ok = r.changed[name]; ok || slices.Contains(r.removed, name) {
+		return values, ok
+	}
+	values, ok = r.before[name]
+	return values, ok
 }
 
 // detach leaves a handler that still runs to itself, and reports whether bytes
