@@ -35,6 +35,10 @@ func ExampleGuard_Do() {
 			fmt.Println(err)
 			return
 		}
+		if !res.Done() { // no error, and not done: in progress, say, or unknown
+			fmt.Println(res.Outcome)
+			return
+		}
 		fmt.Printf("%s, replayed: %v\n", res.Reply.Body, res.Outcome == semel.OutcomeReplayed)
 	}
 	// Output:

@@ -33,9 +33,9 @@ func Example() {
 	call := semel.Call{Scope: "alice", Key: "k1", Fingerprint: semel.FingerprintOf([]byte("order 7")), Route: "/orders/{id}"}
 	for range 2 {
 		res, err := guard.Do(ctx, call, func(context.Context) ([]byte, error) { return []byte("done"), nil })
-		fmt.Println(string(res.Reply.Body), res.Ran, err)
+		fmt.Println(string(res.Reply.Body), res.Done(), res.Ran, err)
 	}
 	// Output:
-	// done true <nil>
-	// done false <nil>
+	// done true true <nil>
+	// done true false <nil>
 }
