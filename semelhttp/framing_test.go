@@ -2,12 +2,14 @@ package semelhttp_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/internal/memhttp"
 	"github.com/semel-dev/semel/semelhttp"
 )
 
@@ -84,6 +86,27 @@ func TestFramingHeaders(t *testing.T) {
 				assert.True(t, rec.Reply.Header[name] == nil, "%s is saved", name)
 			}
 		})
+	})
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	t.Run("A status that is not of three digits panics where the handler writes it, once", func(t *testing.T) {
+		t.Parallel()
+		for _, status := range []int{-1, 0, 42, 99, 1000} {
+			s := newService(t, settings{})
+			var panicked any
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
+				defer func() {
+					panicked = recover()
+					w.WriteHeader(http.StatusCreated)
+					w.WriteHeader(status) // too late to matter
+				}()
+				w.WriteHeader(status)
+			}))
+			assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "").StatusCode, http.StatusCreated)
+			assert.Equal(t, panicked, any(fmt.Sprintf("invalid WriteHeader code %d", status)))
+		}
 	})
 }
 

@@ -78,6 +78,12 @@ func (b *bench) handlers() map[string]http.HandlerFunc {
 		"stored-failure": say(func(r *http.Request) { semel.Commit(r.Context()) }, answer(http.StatusServiceUnavailable)),
 		"inner-outcome":  answer(http.StatusConflict, "Semel-Outcome", "in-progress"),
 		"stored":         say(func(r *http.Request) { semel.Commit(r.Context()) }, answer(http.StatusPaymentRequired)),
+		"no-status": func(w http.ResponseWriter, r *http.Request) {
+			openTx(r.Context())
+			b.ran()
+			semel.DeclareFinal(r.Context())
+			w.WriteHeader(1000)
+		},
 		"panics": func(http.ResponseWriter, *http.Request) {
 			b.ran()
 			panic("out of paper") //nolint:forbidigo // that is the case.

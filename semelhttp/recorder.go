@@ -3,6 +3,7 @@ package semelhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -77,12 +78,15 @@ func (r *recorder) init(p *protected, to http.ResponseWriter) {
 func (r *recorder) Header() http.Header { return r.header }
 
 // WriteHeader fixes status and header. An informational status goes out at
-// once and is no part of the reply.
+// once and is no part of the reply. One that is not of three digits panics, as
+// with net/http: here, and not when the reply is sent, after the work has ended.
 func (r *recorder) WriteHeader(status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.closed || r.status != 0:
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("invalid WriteHeader code %d", status)) //nolint:forbidigo // as net/http.
 	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
 		r.inform(status)
 	default:
