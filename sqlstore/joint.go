@@ -46,6 +46,14 @@ func (j *joint) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, jointKey{}, j)
 }
 
+// isOf reports whether ctx belongs to the attempt of the joint, and not to one
+// that runs inside it: whose record would say done while its writes are rolled
+// back with the outer one. Used without a guard, a joint has no operation.
+func (j *joint) isOf(ctx context.Context) bool {
+	op, ok := semel.OperationFrom(ctx)
+	return !ok || op.Scope == j.claim.Scope && op.Key == j.claim.Key && op.Attempt == j.claim.Attempt
+}
+
 // Opened reports whether the work asked for its transaction.
 func (j *joint) Opened() bool {
 	j.mu.Lock()

@@ -25,13 +25,16 @@ func misuse(format string, args ...any) error {
 // return the same one. What it writes is committed together with the reply,
 // or rolled back, after the handler has returned.
 //
-// Outside a joined attempt, and after the handler has returned, it is an error
-// that matches ErrTxMisuse. One that matches semel.ErrStoreUnavailable means
+// Outside a joined attempt, in an attempt of another mode inside one, and after
+// the handler has returned, it is an error that matches ErrTxMisuse. One that matches semel.ErrStoreUnavailable means
 // that the writer was not free in time.
 func Tx(ctx context.Context) (*JoinedTx, error) {
 	j, ok := ctx.Value(jointKey{}).(*joint)
 	if !ok {
 		return nil, misuse("no joined attempt in this context: run the handler in joined mode (semelhttp.Route.Mode, or semel.Call.Mode without HTTP), and pass on the context that it was given")
+	}
+	if !j.isOf(ctx) {
+		return nil, misuse("the joined transaction in this context belongs to another attempt, around this one: run this one in joined mode too, or open the transaction outside it")
 	}
 	if err := j.open(ctx); err != nil {
 		return nil, err

@@ -123,6 +123,27 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 			assert.Contains(t, err.Error(), field)
 		}
 	})
+	t.Run("an attempt inside a joined one does not get the transaction of the outer one", func(t *testing.T) {
+		t.Parallel()
+		outer, inner := newSQLite(t), newSQLite(t)
+		leased := joined("inner")
+		leased.Mode, leased.AllInTx = semel.Leased, false
+		_, err := runJoined(t, outer, func(ctx context.Context) semel.Completion {
+			assert.NoError(t, pay(ctx))
+			res, err := newGuard(t, inner, semel.Config{}).Run(ctx, leased, func(ctx context.Context) semel.Completion {
+				err := pay(ctx)
+				assert.ErrorIs(t, err, sqlstore.ErrTxMisuse)
+				assert.Contains(t, err.Error(), "belongs to another attempt")
+				return created
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeExecuted, "the inner attempt")
+			assert.NoError(t, pay(ctx), "the outer one goes on")
+			return created
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, outer.payments(t), 2)
+	})
 	t.Run("after the handler has returned it is closed (R37)", func(t *testing.T) {
 		t.Parallel()
 		s := newSQLite(t)
