@@ -23,12 +23,14 @@ func (x *exchange) answer(res semel.Result, err error) {
 	late := errors.Is(err, semel.ErrStillRunning)
 	x.cause = err
 	switch {
-	case late && x.reply.detach(), !late && x.cut(res, err):
-		x.abort()
+	case late && x.reply.detach():
+		x.abort(res, nil)
+	case !late && x.cut(res, err):
+		x.abort(res, x.panicked)
 	case err != nil:
 		x.refuse(x.fault(res, err))
 	case res.Ran && x.reply.lost != nil:
-		x.withoutReply(res.Outcome)
+		x.withoutReply(res)
 	case res.Ran:
 		x.sendReply(outcomeOf(res.Outcome))
 	case res.Outcome == semel.OutcomeReplayed:
@@ -43,7 +45,7 @@ func (x *exchange) answer(res semel.Result, err error) {
 // it so.
 func (x *exchange) cut(res semel.Result, err error) bool {
 	switch {
-	case x.aborted:
+	case x.panicked != nil:
 		return true
 	case x.reply.started:
 		return err != nil || !res.Ran
@@ -56,19 +58,27 @@ func isSemel(err error) bool {
 	return errors.As(err, &known)
 }
 
-// abort breaks the connection.
-func (x *exchange) abort() {
-	x.status = x.reply.status
-	panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a reply.
+// abort breaks the connection, by the handler's own panic if that is why. A
+// layer outside may answer such a one, so that its status is not known here.
+func (x *exchange) abort(res semel.Result, panicked any) {
+	if res.Ran {
+		x.outcome = outcomeOf(res.Outcome)
+	}
+	if panicked == nil {
+		panicked = http.ErrAbortHandler // net/http's way to cut a reply
+	}
+	if panicked == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so.
+		x.status = x.reply.status
+	}
+	panic(panicked) //nolint:forbidigo // see above.
 }
 
 // withoutReply answers for a reply that there was no room for: as repeats are
 // answered if the operation is done, else by a broken connection.
-func (x *exchange) withoutReply(o semel.Outcome) {
+func (x *exchange) withoutReply(res semel.Result) {
 	x.cause = x.reply.lost
-	if o != semel.OutcomeExecuted {
-		x.outcome = outcomeOf(o)
-		x.abort()
+	if res.Outcome != semel.OutcomeExecuted {
+		x.abort(res, nil)
 	}
 	x.refuse(problem{code: ProblemReplyNotKept, outcome: outcomeExecuted, originalStatus: x.reply.status})
 }

@@ -29,9 +29,9 @@ type exchange struct {
 
 	// users are the goroutines that still need the buffers: the one that
 	// answers, and the handler's.
-	users   atomic.Int32
-	entered bool // the handler's has begun
-	aborted bool // the handler gave up by http.ErrAbortHandler
+	users    atomic.Int32
+	entered  bool // the handler's has begun
+	panicked any  // what the handler panicked with
 
 	// What the log line says, and the observer is told.
 	record  semel.Record
@@ -56,7 +56,7 @@ func (x *exchange) serve() {
 		return
 	}
 	x.reply.init(x.p, x.w)
-	x.outcome = outcomeUnknown // for a panic, which passes through here
+	x.outcome = outcomeUnknown // for a panic that is not the handler's, and passes through here
 	res, err := x.run()
 	if x.failsOpen(err) {
 		x.runUnprotected(err)
@@ -180,7 +180,7 @@ func (x *exchange) work(ctx context.Context) semel.Completion {
 	defer x.takeBack(r)
 	x.reply.ctx = ctx //nolint:fatcontext // it is set once, for MarkReplyStarted.
 	x.handle(r)
-	if x.aborted {
+	if x.panicked != nil {
 		return semel.Completion{}
 	}
 	return x.completion(semel.DeclaredBy(ctx))
@@ -224,14 +224,14 @@ func (x *exchange) runUnprotected(cause error) {
 	x.p.next.ServeHTTP(x.w, r)
 }
 
-// handle calls the handler. Giving up by http.ErrAbortHandler is a way of
-// ending, and no fault to log; other panics pass through.
+// handle calls the handler. A panic goes on when its end is saved; the stack is
+// lost then. Giving up by http.ErrAbortHandler is no fault to log.
 func (x *exchange) handle(r *http.Request) {
 	defer func() {
 		x.reply.close()
-		p := recover()
-		if x.aborted = p == http.ErrAbortHandler; p != nil && !x.aborted { //nolint:errorlint // net/http compares it so.
-			panic(p) //nolint:forbidigo // it is the handler's.
+		x.panicked = recover()
+		if x.panicked != nil && x.panicked != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so.
+			x.logPanic(r.Context())
 		}
 	}()
 	x.p.next.ServeHTTP(&x.reply, r)

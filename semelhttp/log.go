@@ -1,10 +1,13 @@
 package semelhttp
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -39,6 +42,14 @@ func (x *exchange) log() {
 		attrs = append(attrs, slog.String("error", x.cause.Error()))
 	}
 	logger.LogAttrs(ctx, level, "semel: request", attrs...)
+}
+
+// logPanic keeps the stack of the handler that panics now.
+func (x *exchange) logPanic(ctx context.Context) {
+	op, _ := semel.OperationFrom(ctx)
+	x.p.mw.cfg.Logger.LogAttrs(ctx, slog.LevelError, "semel: handler panicked",
+		slog.String("route", x.p.route.Name), slog.String("operation_id", op.ID.String()), slog.Int64("attempt", op.Attempt),
+		slog.String("panic", fmt.Sprint(x.panicked)), slog.String("stack", string(debug.Stack())))
 }
 
 // level is error for a fault of the store, warn where somebody may have to

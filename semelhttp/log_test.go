@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -128,7 +129,7 @@ func TestLog(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			var log lines
-			s := newService(t, settings{guard: semel.Config{Logger: log.logger()}})
+			s := newService(t, settings{guard: semel.Config{Logger: log.logger()}, mw: semelhttp.Config{Logger: log.logger()}})
 			for _, value := range []any{http.ErrAbortHandler, "out of paper"} {
 				h := s.protect(t, semelhttp.Route{Name: fmt.Sprint(value)}, func(http.ResponseWriter, *http.Request) {
 					panic(value) //nolint:forbidigo // that is the case.
@@ -136,9 +137,61 @@ func TestLog(t *testing.T) {
 				_, err := do(memhttp.New(t, h).Client(), http.MethodPost, "http://mem.test", fmt.Sprint(value == "out of paper"), "")
 				assert.True(t, err != nil, "the connection breaks")
 				synctest.Wait()
-				assert.Equal(t, strings.Count(log.take(), "work panicked"), map[bool]int{true: 1}[value == "out of paper"])
+				assert.Equal(t, strings.Count(log.take(), "handler panicked"), map[bool]int{true: 1}[value == "out of paper"])
 			}
 		})
+	})
+
+	t.Run("A handler that does not return is logged with what was saved of it, where it is to be found, and why", func(t *testing.T) {
+		t.Parallel()
+		ends := map[string]func(){
+			"panic":  func() { panic("out of paper") },       //nolint:forbidigo // that is the case.
+			"abort":  func() { panic(http.ErrAbortHandler) }, //nolint:forbidigo // that is the case.
+			"goexit": runtime.Goexit,
+		}
+		for end, leave := range ends {
+			for outcome, route := range map[string]semelhttp.Route{
+				"released": {Mode: semel.Joined, AllInTx: true},
+				"unknown":  {Mode: semel.Leased},
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					var log lines
+					s := newService(t, settings{recovery: semel.Hold(), mw: semelhttp.Config{Logger: log.logger()}})
+					srv := memhttp.New(t, s.protect(t, route, func(w http.ResponseWriter, r *http.Request) {
+						openTx(r.Context())
+						w.WriteHeader(http.StatusCreated)
+						leave()
+					}))
+					_, err := do(srv.Client(), http.MethodPost, srv.URL(), "k1", "")
+					assert.True(t, err != nil, "the connection breaks")
+					synctest.Wait()
+					logged := log.take()
+					id := semel.NewOperationID("semel", "orders:anonymous", "k1", 0).String()
+					assert.Contains(t, logged, `msg="semel: request" route=orders outcome=`+outcome+" ", "%s", end)
+					assert.Contains(t, logged, " operation_id="+id+" attempt=1 duration=")
+					if end == "panic" {
+						assert.Contains(t, logged, `level=ERROR msg="semel: handler panicked" route=orders operation_id=`+id+` attempt=1 panic="out of paper" stack="goroutine`)
+						assert.Contains(t, logged, "log_test.go")
+					}
+				})
+			}
+		}
+	})
+
+	t.Run("A layer outside that answers a panic can pass on what became of the request", func(t *testing.T) {
+		t.Parallel()
+		s := newService(t, settings{recovery: semel.Hold()})
+		inner := s.protect(t, semelhttp.Route{Mode: semel.Joined, AllInTx: true}, func(http.ResponseWriter, *http.Request) {
+			panic("out of paper") //nolint:forbidigo // that is the case.
+		})
+		srv := memhttp.New(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				assert.Equal(t, recover(), any("out of paper"))
+				w.WriteHeader(http.StatusInternalServerError)
+			}()
+			inner.ServeHTTP(w, r)
+		}))
+		assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "").outcome(), "released")
 	})
 
 	t.Run("With LogKeys the key itself is logged", func(t *testing.T) {
