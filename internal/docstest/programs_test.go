@@ -118,6 +118,8 @@ func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
 	assert.Contains(t, other.body, "order 2,", "another key, after a repeat that ran nothing")
 	assert.Equal(t, reused.status, http.StatusUnprocessableEntity, "another request under the same key")
 	assert.Equal(t, post(t, address, "", `{}`).status, http.StatusBadRequest, "a request without a key")
+	rules := ask(t, http.MethodGet, address+"/.well-known/idempotency", "", "", nil)
+	assert.Contains(t, rules.body, `"path": "/orders"`, "the published rules")
 }
 
 func freeAddress(t *testing.T) string {

@@ -188,13 +188,13 @@ func TestQueriesOfTheOperationsPageFindWhatTheySay(t *testing.T) {
 
 	asked := queries(t, "docs/operations.md")
 	assert.Equal(t, len(asked), 2, "queries in the document")
-	got := answers(t, s.handles.Read, asked[0], "scope", "key", "state")
+	got := answers(t, s.handles.Read, asked[0], "key", "scope", "state")
 	slices.Sort(got)
-	assert.Equal(t, got, []string{"payments:c_1 lapsed lapsed", "payments:c_1 unknown unknown"})
+	assert.Equal(t, got, []string{"lapsed payments:c_1 lapsed", "unknown payments:c_1 unknown"})
 	id := answers(t, s.handles.Read, asked[0], "operation")
 	assert.True(t, slices.Contains(id, semel.NewOperationID("shop", "charges", "order-42", 0).String()), "the ids are written as in the logs, got %v", id)
 
-	assert.Equal(t, answers(t, s.handles.Read, asked[1], "scope", "key", "state", "attempt"), []string{"payments:c_1 unknown unknown 1"})
+	assert.Equal(t, answers(t, s.handles.Read, asked[1], "key", "scope", "state", "attempt"), []string{"unknown payments:c_1 unknown 1"})
 	started := answers(t, s.handles.Read, asked[1], "first_started")
 	rec, err := s.Get(t.Context(), "payments:c_1", "unknown")
 	assert.NoError(t, err)
