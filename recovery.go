@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Forever says that what an operation calls never forgets its operation id,
-// or that it calls nothing outside its own database. For use with [Resume].
+// Forever says that what an operation calls never forgets its operation id, or
+// that all its effects are in its joined transaction. In leased mode, work that
+// was done and not recorded runs again. For use with [Resume].
 const Forever time.Duration = math.MaxInt64
 
 // Recovery says what an attempt with no known end means. It is a required
@@ -33,7 +34,7 @@ func Hold() Recovery { return Recovery{kind: hold} }
 
 // Resume lets the next request run the operation again under the same
 // operation id. The argument is how long everything the work calls remembers
-// that id; [Forever] if it calls nothing outside. An attempt older than that,
+// that id: see [Forever]. An attempt older than that,
 // less one handler deadline, is not run again (R8).
 func Resume(memory time.Duration) Recovery { return Recovery{kind: resume, memory: memory} }
 
