@@ -177,9 +177,6 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// resumes reports whether an attempt with no known end may ever run again.
-func (m *Middleware) resumes() bool { return m.rules.ResumeWithin != 0 }
-
 func configError(field, problem string) error {
 	return &semel.Error{Code: semel.CodeConfig, Text: "semelhttp: " + field + " " + problem}
 }

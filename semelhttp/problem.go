@@ -59,17 +59,13 @@ func (m *Middleware) writeProblem(w http.ResponseWriter, p problem) *problemType
 	if p.wait == 0 {
 		p.wait = t.wait
 	}
-	retry := t.retry == retryYes
-	if t.retry == retryByRecovery {
-		retry = m.resumes() || p.outcome == outcomeReleased
-	}
 	body, _ := json.Marshal(problemBody{ //nolint:errchkjson // strings, numbers and booleans cannot fail.
 		Type:           m.cfg.ProblemBase + string(p.code),
 		Title:          t.title,
 		Status:         t.status,
 		Detail:         p.detail,
 		Code:           p.code,
-		Retry:          retry,
+		Retry:          t.retry,
 		OriginalStatus: p.originalStatus,
 		Reason:         p.reason,
 	})
@@ -79,7 +75,7 @@ func (m *Middleware) writeProblem(w http.ResponseWriter, p problem) *problemType
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Add("Link", rulesLink)
 	h.Set(headerOutcome, p.outcome)
-	if retry && p.wait > 0 {
+	if t.retry && p.wait > 0 {
 		h.Set("Retry-After", retryAfter(p.wait))
 	}
 	w.WriteHeader(t.status)

@@ -39,11 +39,20 @@ func TestProblemTable(t *testing.T) {
 		assert.Equal(t, len(problemByCode), len(problemTypes))
 		for _, p := range problemTypes {
 			assert.True(t, http.StatusText(p.status) != "" && p.status >= 400, "%s has a status", p.code)
-			for name, text := range map[string]string{"outcome": p.outcome, "retry": string(p.retry), "title": p.title, "meaning": p.meaning, "advice": p.advice} {
+			for name, text := range map[string]string{"outcome": p.outcome, "title": p.title, "meaning": p.meaning, "advice": p.advice} {
 				assert.True(t, text != "", "%s has a %s", p.code, name)
 			}
 			if p.status == http.StatusServiceUnavailable {
 				assert.True(t, p.wait >= time.Second, "%s says when to come again", p.code)
+			}
+		}
+	})
+
+	t.Run("Where nobody knows how it ended, the same key may be sent again: that runs nothing that is held", func(t *testing.T) {
+		t.Parallel()
+		for _, p := range problemTypes {
+			if p.outcome == outcomeUnknown || p.or == outcomeUnknown {
+				assert.True(t, p.retry && p.wait >= time.Second, "%s says when to come again", p.code)
 			}
 		}
 	})
@@ -63,7 +72,7 @@ func TestProblemTable(t *testing.T) {
 		m.WriteProblem(w, ProblemUpstreamUnknown, "the line broke")
 		assert.Equal(t, w.Code, http.StatusBadGateway)
 		assert.Equal(t, w.Body.String(), `{"type":"https://shop.test/errors/upstream-unknown","title":"The service gave no whole reply",`+
-			`"status":502,"detail":"the line broke","code":"upstream-unknown","retry":false}`+"\n")
+			`"status":502,"detail":"the line broke","code":"upstream-unknown","retry":true}`+"\n")
 	})
 }
 
@@ -89,8 +98,9 @@ func problemsDocument() string {
 
 Every error that Semel itself answers is a problem (RFC 9457, ` + "`application/problem+json`" + `). Its ` + "`type`" + ` is the address of a
 section below; ` + "`code`" + ` is the name to test for; ` + "`retry`" + ` says whether the same request may be sent again *with the same key*.
-By recovery: true where the service resumes operations whose end nobody knows, false where it holds them. Answers that
-come from the service behind Semel are not listed here: Semel does not change them.
+It may also where nobody knows how the first try ended: a repeat runs only where the service resumes such operations, and
+is answered ` + "`outcome-unknown`" + ` where it holds them. Answers that come from the service behind Semel are not listed here:
+Semel does not change them.
 
 A new key is a new operation. Use one when you want something done that was not asked for before, never to get past an
 error: the first request may have taken effect, and then it is done twice.
@@ -99,11 +109,14 @@ error: the first request may have taken effect, and then it is done twice.
 |---|---|---|---|---|
 `)
 	for _, p := range problemTypes {
-		outcome := p.outcome
+		outcome, retry := p.outcome, "no"
+		if p.retry {
+			retry = "yes"
+		}
 		if p.or != "" {
 			outcome += " or " + p.or
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %d | %s | %s | %s |\n", p.code, p.code, p.status, p.retry, shownWait(&p), outcome)
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %d | %s | %s | %s |\n", p.code, p.code, p.status, retry, shownWait(&p), outcome)
 	}
 	for _, p := range problemTypes {
 		fmt.Fprintf(&b, "\n## %s\n\n**%d %s. %s.**", p.code, p.status, http.StatusText(p.status), p.title)
@@ -122,8 +135,6 @@ func shownWait(p *problemType) string {
 		return "from the running attempt"
 	case p.wait == 0:
 		return "–"
-	case p.retry == retryByRecovery:
-		return retryAfter(p.wait) + " s, if retry"
 	}
 	return retryAfter(p.wait) + " s"
 }
