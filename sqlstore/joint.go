@@ -157,7 +157,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	defer j.end()
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
 	if _, err := tx.ExecContext(ctx, j.store.sql.released); err != nil {
-		return semel.Held{}, unavailable(fmt.Errorf("the business transaction ended before its time: %w", err))
+		return semel.Held{}, uncommitted(fmt.Errorf("the business transaction ended before its time: %w", err))
 	}
 	held, err := j.finishTx(ctx, tx, p)
 	switch {
@@ -167,12 +167,17 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		return held, nil
 	}
 	if err := tx.Commit(); err != nil {
-		if undone, ok := errors.AsType[*undoneError](err); ok {
-			return semel.Held{}, refused(undone)
-		}
-		return semel.Held{}, unavailable(err)
+		return semel.Held{}, uncommitted(err)
 	}
 	return held, nil
+}
+
+// uncommitted tells what is known to be undone from what nobody knows.
+func uncommitted(err error) error {
+	if isUndone(err) {
+		return refused(err)
+	}
+	return unavailable(err)
 }
 
 // finishTx writes the end of the claim into the business transaction, unless

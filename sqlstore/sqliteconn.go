@@ -60,12 +60,18 @@ func (c *writeConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.
 
 // writeTx is the transaction of its connection.
 type writeTx struct {
-	conn *writeConn
-	gone bool // the database ended it
+	conn   *writeConn
+	failed bool  // a statement of it did, and nothing else has run since
+	gone   error // that it is not there any more
 }
 
-var errGone error = semel.NewError(semel.CodeStoreUnavailable, nil,
-	"sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
+var (
+	errGone error = semel.NewError(semel.CodeStoreUnavailable, nil,
+		"sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
+
+	// errRolledBack is errGone where nobody can have committed.
+	errRolledBack error = &undoneError{errGone}
+)
 
 // check is an error if the connection's transaction is not there any more. The
 // only question that every driver can put is a BEGIN, which is refused inside
@@ -74,33 +80,54 @@ func (c *writeConn) check() error {
 	switch {
 	case c.tx == nil:
 		return nil
-	case c.tx.gone:
-		return errGone
+	case c.tx.gone != nil:
+		return c.tx.gone
 	}
 	_, err := run(context.Background(), c.Conn, "BEGIN")
 	switch {
+	case err == nil && c.tx.failed:
+		c.tx.gone = errRolledBack
 	case err == nil:
-		c.tx.gone = true
-		return errGone
-	case !strings.Contains(err.Error(), "within a transaction"):
+		c.tx.gone = errGone
+	case strings.Contains(err.Error(), "within a transaction"):
+		c.tx.failed = false
+	default:
 		return fmt.Errorf("sqlstore: ask whether the transaction is still there: %w", err)
 	}
-	return nil
+	return c.tx.gone
 }
 
-// undoneError is the error of a COMMIT whose transaction was still there to be
-// rolled back, so that nothing of it took effect.
+// after is told the error of every statement and returns it. A transaction
+// that was there before a statement, and is not after it has failed, was
+// rolled back by the database: no statement that would commit comes this far.
+// It asks at once; while there is no answer, check lets nothing else run.
+func (c *writeConn) after(err error) error {
+	if err != nil && !errors.Is(err, driver.ErrSkip) && c.tx != nil {
+		c.tx.failed = true
+		c.check() //nolint:errcheck // the next statement is told.
+	}
+	return err
+}
+
+// undoneError is the error of a transaction of which it is known that nothing
+// took effect.
 type undoneError struct{ cause error }
 
 func (e *undoneError) Error() string { return e.cause.Error() }
 func (e *undoneError) Unwrap() error { return e.cause }
 
+func isUndone(err error) bool {
+	_, ok := errors.AsType[*undoneError](err)
+	return ok
+}
+
 // Commit commits. It is not cancelled by any context: a COMMIT that was cut
 // off would have no known end. An error is an undoneError if it is known that
 // nothing took effect.
 func (t *writeTx) Commit() error {
-	if t.gone {
-		return errors.Join(errGone, t.Rollback())
+	if t.gone != nil {
+		t.Rollback() //nolint:errcheck // it was gone before.
+		return t.gone
 	}
 	_, err := run(context.Background(), t.conn.Conn, "COMMIT")
 	if err == nil {
@@ -113,14 +140,19 @@ func (t *writeTx) Commit() error {
 	return err
 }
 
-// Rollback undoes the transaction.
+// Rollback undoes the transaction. It is an error if somebody else ended it,
+// and may have committed.
 func (t *writeTx) Rollback() error {
 	t.conn.tx = nil
 	_, err := run(context.Background(), t.conn.Conn, "ROLLBACK")
-	if err != nil {
+	switch {
+	case err != nil:
 		t.conn.broken = true
+		return err
+	case t.gone != nil && !isUndone(t.gone):
+		return t.gone
 	}
-	return err
+	return nil
 }
 
 // IsValid tells database/sql whether to keep the connection.
@@ -158,7 +190,8 @@ func (c *writeConn) ExecContext(ctx context.Context, query string, args []driver
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return e.ExecContext(ctx, query, args)
+	res, err := e.ExecContext(ctx, query, args)
+	return res, c.after(err)
 }
 
 // QueryContext runs a query.
@@ -170,7 +203,8 @@ func (c *writeConn) QueryContext(ctx context.Context, query string, args []drive
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return q.QueryContext(ctx, query, args)
+	rows, err := q.QueryContext(ctx, query, args)
+	return rows, c.after(err)
 }
 
 // writeStmt is a statement that was prepared on a writeConn.
@@ -186,13 +220,15 @@ func (s *writeStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (
 		return nil, err
 	}
 	if e, ok := s.Stmt.(driver.StmtExecContext); ok {
-		return e.ExecContext(ctx, args)
+		res, err := e.ExecContext(ctx, args)
+		return res, s.conn.after(err)
 	}
 	values, err := valuesOf(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return s.Stmt.Exec(values) //nolint:staticcheck // for a driver that has only this.
+	res, err := s.Stmt.Exec(values) //nolint:staticcheck // for a driver that has only this.
+	return res, s.conn.after(err)
 }
 
 // QueryContext runs the query.
@@ -201,13 +237,15 @@ func (s *writeStmt) QueryContext(ctx context.Context, args []driver.NamedValue) 
 		return nil, err
 	}
 	if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
-		return q.QueryContext(ctx, args)
+		rows, err := q.QueryContext(ctx, args)
+		return rows, s.conn.after(err)
 	}
 	values, err := valuesOf(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return s.Stmt.Query(values) //nolint:staticcheck // for a driver that has only this.
+	rows, err := s.Stmt.Query(values) //nolint:staticcheck // for a driver that has only this.
+	return rows, s.conn.after(err)
 }
 
 // CheckNamedValue converts an argument as the statement, or its connection,

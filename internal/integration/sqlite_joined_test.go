@@ -215,23 +215,45 @@ func TestJoinedTxCannotBeEndedByItsHandler(t *testing.T) {
 		assert.NoError(t, err)
 		assert.Equal(t, s.payments(t), 1)
 	})
-	t.Run("one that ended all the same is never taken for committed", func(t *testing.T) {
-		t.Parallel()
-		tap, name := newTap(t)
-		s := newSQLiteOn(t, name)
-		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
-			tx := mustTx(ctx, t)
-			_, err := tx.ExecContext(ctx, insertPayment, "a")
-			assert.NoError(t, err)
-			endBehind(ctx, t, tap, tx)
-			return created
+	for name, next := range map[string]func(ctx context.Context, t *testing.T, tx *sqlstore.JoinedTx){
+		"": func(context.Context, *testing.T, *sqlstore.JoinedTx) {},
+		", though a statement fails then": func(ctx context.Context, t *testing.T, tx *sqlstore.JoinedTx) {
+			t.Helper()
+			_, err := tx.ExecContext(ctx, insertPayment, nil)
+			assert.True(t, err != nil, "an error")
+		},
+	} {
+		endedBehind := func(t *testing.T, ends semel.Completion) (semel.Result, semel.Record, error) {
+			t.Helper()
+			tap, driver := newTap(t)
+			s := newSQLiteOn(t, driver)
+			res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+				tx := mustTx(ctx, t)
+				_, err := tx.ExecContext(ctx, insertPayment, "a")
+				assert.NoError(t, err)
+				endBehind(ctx, t, tap, tx)
+				next(ctx, t, tx)
+				return ends
+			})
+			rec, getErr := s.Get(t.Context(), joined("k").Scope, "k")
+			assert.NoError(t, getErr)
+			return res, rec, err
+		}
+		t.Run("one that ended all the same is never taken for committed"+name, func(t *testing.T) {
+			t.Parallel()
+			res, rec, err := endedBehind(t, created)
+			assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+			assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+			assert.Equal(t, rec.State, semel.StateRunning, "the claim is left")
 		})
-		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
-		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
-		rec, err := s.Get(t.Context(), joined("k").Scope, "k")
-		assert.NoError(t, err)
-		assert.Equal(t, rec.State, semel.StateRunning, "the claim is left")
-	})
+		t.Run("nor for undone"+name, func(t *testing.T) {
+			t.Parallel()
+			res, rec, err := endedBehind(t, semel.Completion{Verdict: semel.VerdictNotApplied})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+			assert.Equal(t, rec.State, semel.StateUnknown)
+		})
+	}
 }
 
 // endBehind ends the transaction on its connection without the wrapper seeing

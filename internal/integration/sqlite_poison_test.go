@@ -128,8 +128,8 @@ func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
 					mustBeGone(ctx, t, tx, before)
 					return created // as if nothing had happened
 				})
-				assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
-				assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+				assert.ErrorIs(t, err, semel.ErrCommitRefused, "it is known that nothing took effect")
+				assert.Equal(t, res.Outcome, semel.OutcomeReleased)
 				assert.Equal(t, s.payments(t), 0)
 				_, err = s.handles.Write.Exec(insertPayment, "others")
 				assert.NoError(t, err, "the writer goes on")
