@@ -2,6 +2,7 @@ package semelhttp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -85,7 +86,7 @@ func (b *requestBody) free(from *budget) {
 func (x *exchange) readBody() *problem {
 	r, limit := x.request, x.p.route.MaxRequestBody
 	if r.ContentLength > limit {
-		return x.tooLarge()
+		return x.tooLarge(limit)
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -101,7 +102,7 @@ func (x *exchange) readBody() *problem {
 		data = data[:len(data)+n]
 		switch {
 		case int64(len(data)) > limit:
-			return x.tooLarge()
+			return x.tooLarge(limit)
 		case err == io.EOF: //nolint:errorlint // io.Reader returns EOF itself.
 			if int64(len(data)) < r.ContentLength {
 				// Somebody outside has read the break already: net/http
@@ -130,9 +131,9 @@ func (x *exchange) takeForBody(n int64) bool {
 	return true
 }
 
-func (x *exchange) tooLarge() *problem {
+func (x *exchange) tooLarge(limit int64) *problem {
 	x.closeConnection()
-	return &problem{code: ProblemBodyTooLarge}
+	return &problem{code: ProblemBodyTooLarge, detail: fmt.Sprintf("The body may have at most %d bytes.", limit)}
 }
 
 func (x *exchange) unreadable(err error) *problem {
@@ -142,7 +143,7 @@ func (x *exchange) unreadable(err error) *problem {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &problem{code: ProblemBodyTimeout}
 	case errors.As(err, &tooLarge): // a limit set outside this middleware
-		return &problem{code: ProblemBodyTooLarge}
+		return x.tooLarge(tooLarge.Limit)
 	}
 	return &problem{code: ProblemBodyIncomplete}
 }

@@ -55,7 +55,9 @@ func TestResourceLimits(t *testing.T) {
 		t.Parallel()
 		s := newService(t, settings{})
 		srv := memhttp.New(t, http.MaxBytesHandler(s.protect(t, semelhttp.Route{}, s.created), 4))
-		assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "12345").StatusCode, http.StatusRequestEntityTooLarge)
+		got := post(t, srv.Client(), srv.URL(), "k1", "12345")
+		assert.Equal(t, got.StatusCode, http.StatusRequestEntityTooLarge)
+		assert.Contains(t, got.text, "at most 4 bytes")
 		assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "1234").outcome(), "executed")
 	})
 

@@ -53,14 +53,15 @@ func (x *exchange) logPanic(ctx context.Context) {
 }
 
 // level is error for a fault of the store, warn where somebody may have to
-// look, info for what ran, and debug for what did not.
+// look, info for what ran or looks like a client's mistake with keys, and debug
+// for the rest. docs/http.md has the list.
 func (x *exchange) level() slog.Level {
 	switch {
 	case x.outcome == outcomeUnprotected:
 		return slog.LevelWarn
 	case errors.Is(x.cause, semel.ErrStoreUnavailable):
 		return slog.LevelError
-	case x.outcome == outcomeUnknown, x.record.Open, x.status >= 500, x.outcome == outcomeExecuted && x.problem != "":
+	case x.outcome == outcomeExecuted && (x.record.Open || x.problem != ""), x.outcome == outcomeUnknown, x.status >= 500:
 		return slog.LevelWarn
 	case x.outcome == outcomeExecuted, x.outcome == outcomeKeyReused, x.outcome == outcomeReleased && x.record.Attempt > 0:
 		return slog.LevelInfo

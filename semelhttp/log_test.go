@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -100,6 +101,45 @@ func TestLog(t *testing.T) {
 			s.store.set(func(s *faultyStore) { s.beginErr = errors.New("connection refused") })
 			post(t, srv.Client(), srv.URL(), "k2", "")
 			expect("ERROR", "released")
+		})
+	})
+
+	t.Run("A repeat that did not run is nobody's business, unless nobody knows the end or the key is misused", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var log lines
+			hmac, err := semelhttp.AuthorizationHMAC([]byte("0123456789abcdef"))
+			assert.NoError(t, err)
+			s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger(), Credential: hmac, MaxReplyBody: 8}})
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
+				if s.ran() == 1 {
+					w.WriteHeader(http.StatusBadGateway)
+					return
+				}
+				time.Sleep(10 * time.Second)
+				io.WriteString(w, "more than is kept")
+			}))
+			expect := func(level, outcome string) {
+				t.Helper()
+				synctest.Wait()
+				assert.Contains(t, log.take(), "level="+level+` msg="semel: request" route=orders outcome=`+outcome)
+			}
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			expect("WARN", "unknown")
+			takeover := make(chan error)
+			go func() {
+				_, err := do(srv.Client(), http.MethodPost, srv.URL(), "k1", "")
+				takeover <- err
+			}()
+			synctest.Wait()
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			expect("DEBUG", "in-progress")
+			assert.NoError(t, <-takeover)
+			expect("WARN", "executed")
+			post(t, srv.Client(), srv.URL(), "k1", "")
+			expect("DEBUG", "reply-not-kept")
+			post(t, srv.Client(), srv.URL(), "k1", "", "Authorization", "Bearer other")
+			expect("INFO", "key-reused")
 		})
 	})
 

@@ -73,11 +73,12 @@ type Config struct {
 	// ProblemBase is the address of the problem descriptions; a code is
 	// appended to it as it is. Default DefaultProblemBase.
 	ProblemBase string
-	// Logger gets one line for each keyed request: at debug what did not run,
-	// such as replays and repeats while the first runs; at info what ran, and a
-	// key used for another request; at warn takeovers, outcomes nobody knows,
-	// other answers from 500 on, and what ran without the store
-	// (Route.FailOpen); at error faults of the store. Default slog.Default().
+	// Logger gets one line for each keyed request. At debug: replays, repeats
+	// that did not run, and refused requests; at info: what ran, and keys used
+	// for another request or by another caller; at warn: takeovers, outcomes
+	// nobody knows, a reply that was lost, other answers from 500 on, and what
+	// ran without the store (Route.FailOpen); at error: faults of the store. A
+	// handler that panics has a line at error besides. Default slog.Default().
 	Logger *slog.Logger
 	// LogKeys logs the keys themselves in place of a digest. Keys may hold
 	// what nobody should read in a log.

@@ -78,14 +78,14 @@ var problemTypes = []problemType{
 	{
 		code: ProblemKeyReused, status: http.StatusUnprocessableEntity, outcome: outcomeKeyReused,
 		title:   "The key belongs to another request",
-		meaning: "The key was used before with another method, target, route, content or named header. This request did not run; the first one is not affected. With `reason` `unknown-policy` the two requests could not be compared, because the rules under which the first was saved are not loaded any more.",
+		meaning: "The key was used before with another method, target, route, content or named header. This request did not run; the first one is not affected. With `reason` `unknown-policy` the two requests could not be compared, because the rules under which the first was saved are not loaded any more. Which part differs is not said: of the first request only digests are kept.",
 		advice:  "Send the first request again exactly as it was, or use a new key if this is something new.",
 	},
 	{
 		code: ProblemInProgress, status: http.StatusConflict, outcome: outcomeInProgress, retry: true, wait: time.Second,
-		title:   "The first request is still running",
-		meaning: "Another request with this key is being worked on. This one did not run.",
-		advice:  "Send the same request with the same key after `Retry-After`: it gets the reply once there is one.",
+		title:   "The first request has not ended yet",
+		meaning: "Another request with this key is being worked on, or its process died and its lease has not run out: until then nobody can tell the two apart. This one did not run.",
+		advice:  "Send the same request with the same key after `Retry-After`: it gets the reply once there is one. If the first died, it runs or is answered `outcome-unknown`.",
 	},
 	{
 		code: ProblemOutcomeUnknown, status: http.StatusConflict, outcome: outcomeUnknown, retry: true, wait: 5 * time.Minute,
@@ -138,7 +138,7 @@ var problemTypes = []problemType{
 	{
 		code: ProblemBodyTooLarge, status: http.StatusRequestEntityTooLarge, outcome: outcomeReleased,
 		title:   "The body is too large for a request with a key",
-		meaning: "The body is larger than `maxRequestBody` of the published rules. Nothing ran.",
+		meaning: "The body is larger than `maxRequestBody` of the published rules, or than a limit in front of it; `detail` has the limit. Nothing ran.",
 		advice:  "Send less, or upload the data first and refer to it.",
 	},
 	{
