@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/fingerprint"
@@ -67,6 +68,8 @@ func (r *Route) complete(cfg *Config) error {
 		r.Path = "/"
 	case !strings.HasPrefix(r.Path, "/"):
 		return r.error("Path", fmt.Sprintf("is %q; it must start with a slash", r.Path))
+	case strings.ContainsFunc(r.Path, func(c rune) bool { return c == ' ' || !unicode.IsPrint(c) }):
+		return r.error("Path", fmt.Sprintf("is %q; no path has spaces or control characters", r.Path))
 	}
 	if err := r.checkMethods(); err != nil {
 		return err
@@ -96,8 +99,10 @@ func (r *Route) checkMethods() error {
 		return nil
 	}
 	r.Methods = slices.Clone(r.Methods)
-	for _, method := range r.Methods {
+	for i, method := range r.Methods {
 		switch {
+		case slices.Contains(r.Methods[:i], method):
+			return r.error("Methods", fmt.Sprintf("has %s twice", method))
 		case !isToken(method) || strings.ToUpper(method) != method:
 			return r.error("Methods", fmt.Sprintf("has %q, which is not a method in capitals", method))
 		case slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect}, method):
