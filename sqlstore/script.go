@@ -50,6 +50,8 @@ func nextToken(s string) (token, rest string) {
 		return "", ""
 	}
 	switch c := s[0]; {
+	case strings.IndexByte("$@:#", c) >= 0:
+		return parameter(s)
 	case isLetter(c):
 		end := strings.IndexFunc(s, func(r rune) bool { return r < 0x80 && !isLetter(byte(r)) })
 		if end < 0 {
@@ -74,9 +76,40 @@ func quoted(s string, closing byte) (token, rest string) {
 	return s[:1], s[end+2:]
 }
 
+// parameter cuts off the name of a parameter as SQLite reads it. After a
+// bracket it ends with the next one, whatever is between: $a('--;) is a name.
+// One that has a space there is none, and the text is not run.
+func parameter(s string) (token, rest string) {
+	named := false
+	for i := 1; i < len(s); i++ {
+		switch {
+		case isLetter(s[i]):
+			named = true
+		case s[i] == '(' && named:
+			end := strings.IndexAny(s[i:], ")"+spaces)
+			if end < 0 {
+				return s[:1], ""
+			}
+			return s[:1], s[i+end+1:]
+		case strings.HasPrefix(s[i:], "::"):
+			i++
+		default:
+			return s[:1], s[i:]
+		}
+	}
+	return s[:1], ""
+}
+
+// spaces are SQLite's. A NUL is its end of the text, and no more than a space
+// to a driver that would go on.
+const spaces = " \t\r\n\f\v\x00"
+
+// byteOrderMark is a space to SQLite where a word would begin.
+const byteOrderMark = "\ufeff"
+
 func skipSpace(s string) string {
 	for {
-		s = strings.TrimLeft(s, " \t\r\n\f\v")
+		s = strings.TrimLeft(s, spaces+byteOrderMark)
 		switch {
 		case strings.HasPrefix(s, "--"):
 			_, s, _ = strings.Cut(s, "\n")

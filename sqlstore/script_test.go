@@ -32,6 +32,16 @@ func TestStatementsThatWouldEndTheTransactionAreRefused(t *testing.T) {
 		"SELECT [a;b] FROM t; COMMIT",
 		"SELECT 1 -- ;\n; COMMIT",
 		"SELECT 1; ROLLBACK -- TO\n; SELECT 2",
+		"\ufeffCOMMIT",
+		"SELECT 1;\ufeff\ufeff COMMIT",
+		"-- a comment\n\ufeff/* and one */\ufeffCOMMIT",
+		"\x00COMMIT",
+		"SELECT $a('); COMMIT; --')",
+		"SELECT @a([); COMMIT; --])",
+		"SELECT #a(--); COMMIT",
+		"SELECT :a::b(/*); COMMIT",
+		"SELECT $('a'); COMMIT",
+		"SELECT ?1; COMMIT",
 	} {
 		err := checkStatement(query)
 		assert.True(t, err != nil, "%q is refused", query)
@@ -63,6 +73,11 @@ func TestOtherStatementsAreNot(t *testing.T) {
 		"rollback to savepoint a",
 		"ROLLBACK /* not all */ TO a",
 		"SELECT é; SELECT 'é'",
+		"COMMIT\ufeff", // is no keyword
+		"SELECT '\ufeffCOMMIT'",
+		"SELECT $a(;COMMIT;)",
+		"SELECT $a, @a, :a, ?, ?1 FROM t",
+		"SELECT a$b FROM t",
 	} {
 		assert.NoError(t, checkStatement(query), "%q", query)
 	}
