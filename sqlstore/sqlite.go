@@ -52,7 +52,10 @@ var sqlitePragmas = []string{
 // OpenSQLite opens the SQLite database at path, a file name, with the driver
 // that is registered as driverName; the file is created if it is missing, for
 // its owner only. Every connection is set to journal_mode=WAL, synchronous=FULL,
-// busy_timeout and foreign_keys by statements, so that any driver will do.
+// busy_timeout and foreign_keys by statements, so that any driver will do. With
+// one whose errors have no Code() int, a COMMIT that a deferred constraint
+// refused is not known to be undone (semel.ErrCommitRefused).
+//
 // A database in memory is refused: it has as many contents as connections.
 //
 // Errors match semel.ErrConfig for a path that cannot be used, else

@@ -134,10 +134,23 @@ func (t *writeTx) Commit() error {
 		t.conn.tx = nil
 		return nil
 	}
-	if t.Rollback() == nil {
+	if t.Rollback() == nil && isRefusal(err) {
 		return &undoneError{err}
 	}
 	return err
+}
+
+// isRefusal reports whether a COMMIT failed by the database's own decision: a
+// constraint, or another connection in the way. After an error of the disk its
+// frame may be in the log all the same, and be recovered by the next process
+// that opens it. A driver that tells no codes leaves it open.
+func isRefusal(err error) bool {
+	const primary, busy, constraint = 0xff, 5, 19
+	coded, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err)
+	return ok && (coded.Code()&primary == busy || coded.Code()&primary == constraint)
 }
 
 // Rollback undoes the transaction. It is an error if somebody else ended it,

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/sqlstore"
@@ -331,6 +333,39 @@ func TestJoinedCommit(t *testing.T) {
 		_, err = s.handles.Write.Exec(insertPayment, "others")
 		assert.NoError(t, err, "the writer is free: the connection that could not roll back was closed")
 	})
+	for _, c := range []struct {
+		name string
+		err  error
+		code error
+		want semel.State
+	}{
+		{"refused because it is busy is known undone", coded(517), semel.ErrCommitRefused, semel.StateReleased},     // SQLITE_BUSY_SNAPSHOT
+		{"that failed on the disk is not known undone", coded(1034), semel.ErrStoreUnavailable, semel.StateRunning}, // SQLITE_IOERR_FSYNC
+		{"that failed with a driver that has no codes is not known undone", errDisk, semel.ErrStoreUnavailable, semel.StateRunning},
+	} {
+		t.Run(c.name+", though ROLLBACK succeeds", func(t *testing.T) {
+			t.Parallel()
+			tap, name := newTap(t)
+			s := newSQLiteOn(t, name)
+			_, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+				done := payOnce(ctx)
+				tap.fail(func(query string) error {
+					if !isCommit(query) {
+						return nil
+					}
+					tap.fail(nil, nil) // the next is that of the release
+					return c.err
+				}, nil)
+				return done
+			})
+			assert.ErrorIs(t, err, c.code)
+			assert.ErrorIs(t, err, c.err)
+			rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+			assert.NoError(t, err)
+			assert.Equal(t, rec.State, c.want)
+			assert.Equal(t, s.payments(t), 0)
+		})
+	}
 	t.Run("that is not sent, because the reply cannot be saved beside the rows, is known undone", func(t *testing.T) {
 		t.Parallel()
 		tap, name := newTap(t)
@@ -367,6 +402,12 @@ func TestJoinedCommit(t *testing.T) {
 		assert.Equal(t, s.payments(t), 0)
 	})
 }
+
+// coded is an error as the driver has them, with SQLite's result code.
+type coded int
+
+func (c coded) Error() string { return sqlite.ErrorCodeString[int(c)&0xff] }
+func (c coded) Code() int     { return int(c) }
 
 func TestJoinedUndoKeepsTheReplyAndNotTheRows(t *testing.T) {
 	t.Parallel()
