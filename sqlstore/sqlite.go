@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -49,12 +50,13 @@ var sqlitePragmas = []string{
 	"PRAGMA synchronous = FULL",
 }
 
-// OpenSQLite opens the SQLite database at path, a file name, with the driver
-// that is registered as driverName; the file is created if it is missing, for
-// its owner only. Every connection is set to journal_mode=WAL, synchronous=FULL,
-// busy_timeout and foreign_keys by statements, so that any driver will do. With
-// one whose errors have no Code() int, a COMMIT that a deferred constraint
-// refused is not known to be undone (semel.ErrCommitRefused).
+// OpenSQLite opens the SQLite database at path with the driver that is
+// registered as driverName. The path is a file name, and not a URI with
+// settings; the file is created if it is missing, for its owner only. Every
+// connection is set to journal_mode=WAL, synchronous=FULL, busy_timeout and
+// foreign_keys by statements, so that any driver will do. With one whose errors
+// have no Code() int, a COMMIT that a deferred constraint refused is not known
+// to be undone (semel.ErrCommitRefused).
 //
 // A database in memory is refused: it has as many contents as connections.
 //
@@ -115,6 +117,9 @@ func registered(driverName string) (driver.Driver, error) {
 func sqliteDSN(path string) (string, error) {
 	if path == "" || path == ":memory:" {
 		return "", configError("path is %q; it must name a file", path)
+	}
+	if strings.HasPrefix(path, "file:") || strings.Contains(path, "?") {
+		return "", configError("path is %q; it must be the name of a file, not a URI, with no settings after a question mark: OpenSQLite makes them", path)
 	}
 	full, err := filepath.Abs(path)
 	if err != nil {

@@ -58,7 +58,7 @@ func TestSQLiteStoreRefusesASchemaThatIsNotItsOwn(t *testing.T) {
 func TestSQLiteStoreRefusesHandlesThatItDidNotOpen(t *testing.T) {
 	t.Parallel()
 	h := newHandles(t)
-	for name, h := range map[string]*sqlstore.Handles{"none": nil, "the program's own": {Write: h.Write, Read: h.Read}} {
+	for name, h := range map[string]*sqlstore.Handles{"none": nil, "the zero value": {}, "the program's own": {Write: h.Write, Read: h.Read}} {
 		_, err := sqlstore.New(t.Context(), h, sqlstore.Config{})
 		assert.ErrorIs(t, err, semel.ErrConfig, name)
 		assert.Contains(t, err.Error(), "OpenSQLite", name)
