@@ -80,7 +80,7 @@ func TestConfig(t *testing.T) {
 			"at most ByteBudget (268435456)":                      {Name: "orders", MaxReplyBody: 1 << 40},
 			`Route "orders": Headers has "Authorization": a cred`: {Name: "orders", Headers: []string{"Authorization"}},
 			`Route "orders": Headers has "Content-Length": it is`: {Name: "orders", Headers: []string{"Content-Length"}},
-			`Route "orders": Headers has "idempotency-key", whic`: {Name: "orders", Headers: []string{"idempotency-key"}},
+			`Route "orders": Headers has "idempotency-key", w`:    {Name: "orders", Headers: []string{"idempotency-key"}},
 			`Route "orders": Path is "x"; it must start with a `:  {Name: "orders", Path: "x"},
 		} {
 			_, err := s.mw.Protect(http.NotFoundHandler(), route)
