@@ -89,3 +89,9 @@ func MarkReplyStarted(ctx context.Context) error {
 	}
 	return a.markReplyStarted()
 }
+
+// SameAttempt reports whether two contexts belong to one attempt, or both to
+// none. A Joiner asks it, so that an attempt inside a joined one does not get
+// the transaction of the outer: its record would say done while its writes are
+// rolled back.
+func SameAttempt(a, b context.Context) bool { return attemptFrom(a) == attemptFrom(b) }

@@ -47,11 +47,12 @@ func (j *joint) Context(ctx context.Context) context.Context {
 }
 
 // isOf reports whether ctx belongs to the attempt of the joint, and not to one
-// that runs inside it: whose record would say done while its writes are rolled
-// back with the outer one. Used without a guard, a joint has no operation.
+// that runs inside it.
 func (j *joint) isOf(ctx context.Context) bool {
-	op, ok := semel.OperationFrom(ctx)
-	return !ok || op.Scope == j.claim.Scope && op.Key == j.claim.Key && op.Attempt == j.claim.Attempt
+	j.mu.Lock()
+	base := j.base
+	j.mu.Unlock()
+	return semel.SameAttempt(ctx, base)
 }
 
 // Opened reports whether the work asked for its transaction.

@@ -128,7 +128,7 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 	t.Run("an attempt inside a joined one does not get the transaction of the outer one", func(t *testing.T) {
 		t.Parallel()
 		outer, inner := newSQLite(t), newSQLite(t)
-		leased := joined("inner")
+		leased := joined("k") // the outer one's name as well: a forwarded key
 		leased.Mode, leased.AllInTx = semel.Leased, false
 		_, err := runJoined(t, outer, func(ctx context.Context) semel.Completion {
 			assert.NoError(t, pay(ctx))
