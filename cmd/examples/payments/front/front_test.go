@@ -84,6 +84,7 @@ func newRigOn(t *testing.T, file string) *rig {
 		Bank:    dial,
 		Orders:  orders.Write,
 		Page:    http.NotFoundHandler(),
+		Crowd:   http.NotFoundHandler(),
 		Log:     rg.log,
 		Logger:  slog.New(slog.DiscardHandler),
 	})
@@ -417,7 +418,9 @@ func TestTheLogHasEachRequestWithItsLinesAndNoKey(t *testing.T) {
 	var entries []front.Entry
 	assert.NoError(t, json.Unmarshal([]byte(body), &entries))
 	assert.Equal(t, len(entries), 2)
-	assert.Equal(t, entries[0].Lines, []string{`{"msg":"a line","request":"1"}`})
+	assert.Equal(t, messages(t, entries[0].Lines), []string{"request passed on", "a line", "reply passed on"})
+	assert.Equal(t, entries[0].Lines[1], `{"msg":"a line","request":"1"}`)
+	assert.Equal(t, messages(t, entries[1].Lines), []string{"request passed on", "a line", "reply lost"})
 	assert.Equal(t, entries[0].Status, http.StatusCreated)
 	assert.Equal(t, entries[0].Outcome, "executed")
 	assert.Equal(t, entries[1].Status, 0, "status of the request without an answer")
@@ -445,7 +448,7 @@ func TestAProcessThatIsNotUpIsAnswered503(t *testing.T) {
 	defer orders.Close()
 	down := func(context.Context) (net.Conn, error) { return nil, net.ErrClosed }
 	f, err := front.New(t.Context(), front.Config{
-		Service: down, Bank: down, Orders: orders.Write, Page: http.NotFoundHandler(), Log: &front.Log{},
+		Service: down, Bank: down, Orders: orders.Write, Page: http.NotFoundHandler(), Crowd: http.NotFoundHandler(), Log: &front.Log{},
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	assert.NoError(t, err)
@@ -465,4 +468,18 @@ func TestAFrontNeedsAllItsParts(t *testing.T) {
 	t.Parallel()
 	_, err := front.New(t.Context(), front.Config{})
 	assert.True(t, err != nil, "an error")
+}
+
+// messages returns what the lines say.
+func messages(t *testing.T, lines []string) []string {
+	t.Helper()
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		var said struct {
+			Msg string `json:"msg"`
+		}
+		assert.NoError(t, json.Unmarshal([]byte(line), &said))
+		out[i] = said.Msg
+	}
+	return out
 }
