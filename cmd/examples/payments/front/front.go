@@ -159,7 +159,7 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 	e.Fault = f.fault(r)
 	f.cfg.Log.note(e)
 	if e.Fault == payments.RequestLost {
-		f.cfg.Log.tell(e, "request lost")
+		f.cfg.Log.tell(e, "request lost", slog.String("key", e.Key))
 		hangUp()
 	}
 	return nil

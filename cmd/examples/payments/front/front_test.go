@@ -60,6 +60,7 @@ type rig struct {
 	url    string
 	orders *sqlstore.Handles
 	log    *front.Log
+	front  *front.Front
 }
 
 func newRig(t *testing.T) *rig {
@@ -94,7 +95,7 @@ func newRigOn(t *testing.T, file string) *rig {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.Start()
 	t.Cleanup(server.Close)
-	rg.url = server.URL
+	rg.url, rg.front = server.URL, f
 	return rg
 }
 
@@ -361,6 +362,10 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 		"an order id sent again is one order": {[]request{
 			{payments.Keyless, order, []string{payments.HeaderOrder, "o1"}}, {payments.Keyless, order, []string{payments.HeaderOrder, "o1"}},
 		}, 1},
+		"an order id with two keys is one order": {[]request{
+			{payments.Keyed, order, append(key("a"), payments.HeaderOrder, "o1")},
+			{payments.Keyed, order, append(key("b"), payments.HeaderOrder, "o1")},
+		}, 1},
 		"so is a key that nobody looks at": {[]request{
 			{payments.Keyless, order, key("a")}, {payments.Keyless, order, key("a")},
 		}, 1},
@@ -443,15 +448,7 @@ func TestTheLogForgetsTheOldest(t *testing.T) {
 
 func TestAProcessThatIsNotUpIsAnswered503(t *testing.T) {
 	t.Parallel()
-	orders, err := sqlstore.OpenSQLite("sqlite", filepath.Join(t.TempDir(), "orders.db"))
-	assert.NoError(t, err)
-	defer orders.Close()
-	down := func(context.Context) (net.Conn, error) { return nil, net.ErrClosed }
-	f, err := front.New(t.Context(), front.Config{
-		Service: down, Bank: down, Orders: orders.Write, Page: http.NotFoundHandler(), Crowd: http.NotFoundHandler(), Log: &front.Log{},
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	assert.NoError(t, err)
+	f := newFront(t, &front.Log{})
 	for _, path := range []string{"/payments", "/charges", "/demo/ledger"} {
 		method := http.MethodPost
 		if path == "/demo/ledger" {

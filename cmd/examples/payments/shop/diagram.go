@@ -49,6 +49,8 @@ type hop struct {
 	From, To lane
 	Text     string
 	Line     string
+	// Final is true of an answer that settles the order.
+	Final bool
 }
 
 // sentence is the hop without the drawing.
@@ -112,7 +114,9 @@ func (l line) hops() []hop {
 	case "request lost":
 		return []hop{between(markLost, browser, service, l.order()), silence}
 	case "reply passed on":
-		return one(markAnswer, service, browser, l.reply())
+		h := between(markAnswer, service, browser, l.reply())
+		h.Final = l.Status >= 200 && l.Status < 500 && l.Status != http.StatusConflict
+		return []hop{h}
 	case "reply lost":
 		return []hop{between(markLost, service, browser, l.reply()), silence}
 	case "connection to the process broke":
@@ -232,9 +236,9 @@ func (l line) charge() hop {
 	case "taken":
 		return on(markMoney, bank, "takes "+money(l.Amount))
 	case "already taken":
-		return on(markNote, bank, "knows it: takes nothing")
+		return on(markNote, bank, "knows it: no charge")
 	default:
-		return on(markNote, bank, l.Answer+": takes nothing")
+		return on(markNote, bank, l.Answer+": no charge")
 	}
 }
 

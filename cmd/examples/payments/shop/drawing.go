@@ -9,11 +9,12 @@ import (
 const (
 	laneFirst  = 46
 	laneGap    = 110
-	drawWidth  = 2*laneFirst + 3*laneGap
+	laneLast   = 60 // to the right of the last, for the texts beside the bank
+	drawWidth  = laneFirst + 3*laneGap + laneLast
 	rowsBegin  = 34
 	rowHeight  = 46
 	headLength = 8
-	logColumns = 76
+	logColumns = 68
 )
 
 // drawing is a story as the page shows it: as an SVG and as a list.
@@ -105,7 +106,12 @@ func (h drawnHop) TextY() int {
 }
 
 // LogY is the base line of the log line under it.
-func (h drawnHop) LogY() int { return h.Y() + 16 }
+func (h drawnHop) LogY() int {
+	if h.From == h.To {
+		return h.Y() + 21
+	}
+	return h.Y() + 15
+}
 
 // Sentence is the hop in words.
 func (h drawnHop) Sentence() string { return h.sentence() }

@@ -53,13 +53,16 @@ func (s *shop) story(t till, log []request, c choices) storyView {
 	v.Order = requests[0].Order
 	v.Guess = s.guesses.of(t.Door, v.Order)
 	hops := storyOf(requests)
+	silent, settled := false, false
 	for _, h := range hops {
+		silent = silent || h.Mark == markUnknown
+		settled = settled || h.Final
 		if h.Mark == markMoney {
 			v.Charged++
 		}
 	}
-	silent := slices.ContainsFunc(hops, func(h hop) bool { return h.Mark == markUnknown })
-	if v.Asked = c.Guess && silent && v.Guess == ""; v.Asked {
+	// Once there is an answer there is nothing left to guess.
+	if v.Asked = c.Guess && silent && !settled && v.Guess == ""; v.Asked {
 		hops = seenFromOutside(hops)
 	}
 	shown := len(hops)

@@ -190,7 +190,7 @@ func (v crowdView) Rows() []crowdRow {
 	for _, t := range tills {
 		for _, p := range v.Doors {
 			if p.Door == t.Door {
-				out = append(out, crowdRow{till: t, Part: p})
+				out = append(out, crowdRow{Title: t.Title, Part: p})
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (v crowdView) Rows() []crowdRow {
 
 // crowdRow is a run at one till.
 type crowdRow struct {
-	till
+	Title string
 	crowd.Part
 }
 
