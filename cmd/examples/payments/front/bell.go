@@ -8,7 +8,7 @@ import (
 )
 
 // ringEvery is the least time between two events of a stream.
-const ringEvery = 100 * time.Millisecond
+const ringEvery = 250 * time.Millisecond
 
 // bell tells any number of listeners that something has changed. The zero
 // value is ready.

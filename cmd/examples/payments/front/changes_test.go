@@ -155,3 +155,14 @@ func TestTheEndOfAProcessIsToldToWhatItWasBusyWith(t *testing.T) {
 	assert.Contains(t, entries[0].Lines[1], `"which":"service","pid":7,"how":"signal: killed"`)
 	assert.Equal(t, messages(t, entries[1].Lines), []string{"request passed on", "reply passed on"})
 }
+
+func TestALedgerThatMeetsAProcessAsItDiesIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	rg.dying.Store(2)
+	status, _ := rg.send(t, http.MethodGet, "/demo/ledger", "")
+	assert.Equal(t, status, http.StatusOK, "after two connections that broke")
+	rg.dying.Store(3)
+	status, _ = rg.send(t, http.MethodGet, "/demo/ledger", "")
+	assert.Equal(t, status, http.StatusServiceUnavailable, "after three")
+}

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -148,8 +149,22 @@ func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
 	return ledger, nil
 }
 
+// totalsTries is how often a process is asked for its part of the ledger: one
+// that has just been killed may still take a connection, and asking changes
+// nothing.
+const totalsTries = 3
+
 // totals asks a process for its own part of the ledger.
-func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
+func (b backend) totals(ctx context.Context) (totals payments.Ledger, err error) {
+	for range totalsTries {
+		if totals, err = b.askTotals(ctx); err == nil || errors.As(err, new(dialError)) {
+			break
+		}
+	}
+	return totals, err
+}
+
+func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals", nil)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	_ "modernc.org/sqlite"
@@ -30,6 +31,7 @@ type backend struct {
 	got     []*http.Request
 	bodies  []string
 	respond http.HandlerFunc
+	dying   atomic.Int64 // how many questions for its totals yet meet their end
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +41,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.bodies = append(b.bodies, string(body))
 	b.mu.Unlock()
 	switch {
+	case r.URL.Path == "/totals" && b.dying.Add(-1) >= 0:
+		panic(http.ErrAbortHandler)
 	case r.URL.Path == "/totals":
 		payments.WriteJSON(w, http.StatusOK, payments.Ledger{payments.Keyed: {Payments: 7, Charges: 8, Taken: 9}})
 	case b.respond != nil:

@@ -176,7 +176,7 @@ func lineOf(process string, id int64, msg string, attrs ...slog.Attr) string {
 	var b bytes.Buffer
 	logger := slog.New(slog.NewJSONHandler(&b, nil))
 	attrs = append([]slog.Attr{slog.String("process", process), slog.String("request", strconv.FormatInt(id, 10))}, attrs...)
-	logger.LogAttrs(context.Background(), slog.LevelInfo, msg, attrs...)
+	logger.LogAttrs(context.Background(), slog.LevelInfo, msg, attrs...) //nolint:sloglint // the callers' messages are constants
 	return string(bytes.TrimSpace(b.Bytes()))
 }
 

@@ -97,12 +97,17 @@ func (h drawnHop) TextX() int {
 	return h.Cut()
 }
 
-// TextY is the text's base line: over an arrow, beside a mark.
+// TextY is the text's base line: over an arrow, higher over a cross, and beside
+// a mark.
 func (h drawnHop) TextY() int {
-	if h.From == h.To {
+	switch {
+	case h.From == h.To:
 		return h.Y() + 4
+	case h.Mark == markLost:
+		return h.Y() - 9
+	default:
+		return h.Y() - 6
 	}
-	return h.Y() - 6
 }
 
 // LogY is the base line of the log line under it.

@@ -17,6 +17,10 @@ async function act(button) {
     case "new":
       at(where).forEach((till) => till.renew());
       break;
+    case "reload":
+      await Promise.all(at(where).map((till) => till.payAndLeave()));
+      location.reload();
+      break;
     case "step":
       for (const till of at(where)) {
         till.field("shown").value++;
@@ -24,6 +28,8 @@ async function act(button) {
       break;
     case "yes":
     case "no":
+      // The buttons are about to go, and the truth comes in their place.
+      button.closest(".account").focus();
       await post(button);
       at(where).forEach((till) => till.guessed());
       break;

@@ -95,6 +95,14 @@ export class Till {
     await Promise.race([first, new Promise((done) => (this.waits = done))]);
   }
 
+  // payAndLeave sends the order and waits only until it is on its way.
+  async payAndLeave() {
+    const sent = new Promise((done) => (this.sent = done));
+    this.pay(1);
+    await sent;
+    await wait(50);
+  }
+
   // settle sends until there is a result, and gives up after maxTries.
   async settle(ticket = this.ticket) {
     ticket.running++;
@@ -140,6 +148,7 @@ export class Till {
     ticket.sent++;
     ticket.flying++;
     this.show();
+    this.sent?.();
     try {
       const answer = await fetch(this.section.dataset.path, {
         method: "POST",
