@@ -227,3 +227,12 @@ func TestCrowd(t *testing.T) {
 		assert.Contains(t, v.page, "The demo did not do it: POST /demo/crowd was answered with 500")
 	})
 }
+
+func TestHtmxWaitsForItsExtension(t *testing.T) {
+	t.Parallel()
+	_, base := newShop(t, shop.Config{})
+	// A deferred htmx begins before an extension that loads after it, and the
+	// page then never hears the stream.
+	assert.Contains(t, visit(t, base).page, `<script src="/shop/vendor/htmx.min.js"></script>`+"\n"+
+		`<script src="/shop/vendor/hx-sse.min.js"></script>`)
+}

@@ -99,12 +99,20 @@ form.addEventListener("submit", (event) => {
   act(event.submitter);
 });
 
-// stale says that the figures are old, until the stream is there again.
-const stale = (is) => () => (document.querySelector("#stale").hidden = !is);
-for (const event of ["htmx:sse:error", "htmx:error"]) {
-  document.body.addEventListener(event, stale(true));
+// stale says that the figures are old, until they come again. The stream comes
+// back by itself; a look that failed is taken again, since it was at news.
+const stale = (is) => (document.querySelector("#stale").hidden = !is);
+document.body.addEventListener("htmx:sse:error", () => stale(true));
+document.body.addEventListener("htmx:sse:after:connection", () => stale(false));
+for (const event of ["htmx:error", "htmx:response:error"]) {
+  document.body.addEventListener(event, ({ target }) => {
+    stale(true);
+    if (target.id === "live") {
+      setTimeout(refresh, 1000);
+    }
+  });
 }
-document.body.addEventListener("htmx:sse:after:connection", stale(false));
+document.body.addEventListener("htmx:after:swap", () => stale(false));
 
 // A page without a script keeps its orders in a cookie, for all tabs alike.
 document.cookie = "shop_orders=; path=/; max-age=0; samesite=strict";
