@@ -53,10 +53,16 @@ const (
 	HeaderKey = "Idempotency-Key"
 	// HeaderCustomer stands in for a login: whose request it is.
 	HeaderCustomer = "X-Customer-Id"
-	// HeaderOrder names the order of a request without a key, so that the
-	// ledger can tell a repeat from a second order. Nothing else reads it.
+	// HeaderOrder names the order, so that the ledger can tell a repeat from a
+	// second order, whatever key it carries. Nothing else reads it.
 	HeaderOrder = "X-Order-Id"
+	// HeaderFault is a fault that the request itself asks to meet.
+	HeaderFault = "X-Demo-Fault"
 )
+
+// Crowd is the customer whose requests the front's log leaves out: there are
+// thousands of them at once.
+const Crowd = "crowd"
 
 // Anonymous is the customer of a request without HeaderCustomer.
 const Anonymous = "anonymous"

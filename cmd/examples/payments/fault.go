@@ -54,6 +54,17 @@ func ParseFault(name string) (Fault, bool) {
 	return f, slices.Contains(Faults(), f)
 }
 
+// NoFaultName is how a request asks for no fault, also when one is armed.
+const NoFaultName = "none"
+
+// FaultName is the name of f in HeaderFault.
+func FaultName(f Fault) string {
+	if f == NoFault {
+		return NoFaultName
+	}
+	return string(f)
+}
+
 // FaultNames lists the names, for messages.
 func FaultNames() string {
 	names := make([]string, 0, len(Faults()))

@@ -42,6 +42,8 @@ var titles = map[string]string{
 	"internal":                 "The service could not do its part",
 	"service-unavailable":      "The process behind this address is not up",
 	"fault-invalid":            "The fault cannot be switched on",
+	"crowd-invalid":            "The run cannot be started",
+	"crowd-running":            "A run is under way",
 	"setting-invalid":          "The setting cannot be changed",
 }
 

@@ -92,12 +92,13 @@ func New(ctx context.Context, db *sql.DB, cfg Config) (*Bank, error) {
 }
 
 // Handler returns the bank's interface: POST /charges, GET /charges/{id},
-// GET /totals and PUT /dedupe.
+// GET /totals, GET and PUT /dedupe.
 func (b *Bank) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /charges", b.post)
 	mux.HandleFunc("GET /charges/{id}", b.get)
 	mux.HandleFunc("GET /totals", b.totals)
+	mux.HandleFunc("GET /dedupe", b.showDedupe)
 	mux.HandleFunc("PUT /dedupe", b.setDedupe)
 	mux.HandleFunc("/", payments.NotFound)
 	return mux
@@ -316,5 +317,9 @@ func (b *Bank) setDedupe(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.forgets.Store(!*in.Dedupe)
-	payments.WriteJSON(w, http.StatusOK, map[string]bool{"dedupe": *in.Dedupe})
+	b.showDedupe(w, r)
+}
+
+func (b *Bank) showDedupe(w http.ResponseWriter, _ *http.Request) {
+	payments.WriteJSON(w, http.StatusOK, map[string]bool{"dedupe": !b.forgets.Load()})
 }

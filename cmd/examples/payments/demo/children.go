@@ -45,7 +45,7 @@ func RunBank(ctx context.Context, cfg ChildConfig, stdin io.Reader, stdout, stde
 		return err
 	}
 	defer h.Close()
-	b, err := bank.New(ctx, h.Write, bank.Config{ForgetsKeys: cfg.Forgets, Logger: logger(stderr)})
+	b, err := bank.New(ctx, h.Write, bank.Config{ForgetsKeys: cfg.Forgets, Logger: logger(stderr, "bank")})
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func RunService(ctx context.Context, cfg ChildConfig, stdin io.Reader, stdout, s
 		return err
 	}
 	defer h.Close()
-	s, err := service.New(ctx, h, service.Config{Bank: cfg.Bank, LogKeys: cfg.LogKeys, Logger: logger(stderr)})
+	s, err := service.New(ctx, h, service.Config{Bank: cfg.Bank, LogKeys: cfg.LogKeys, Logger: logger(stderr, "service")})
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func RunService(ctx context.Context, cfg ChildConfig, stdin io.Reader, stdout, s
 
 // logger writes lines that GET /demo/log can assign to requests: all of them,
 // since a replay is worth seeing here.
-func logger(w io.Writer) *slog.Logger {
-	return slog.New(service.Lines{Handler: slog.NewJSONHandler(w, &slog.HandlerOptions{
+func logger(w io.Writer, process string) *slog.Logger {
+	lines := slog.New(service.Lines{Handler: slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Value.Kind() == slog.KindDuration {
@@ -81,4 +81,5 @@ func logger(w io.Writer) *slog.Logger {
 			return a
 		},
 	})})
+	return lines.With("process", process)
 }

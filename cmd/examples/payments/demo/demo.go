@@ -23,6 +23,7 @@ import (
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
 	"github.com/semel-dev/semel/cmd/examples/payments/shop"
 	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
@@ -69,6 +70,7 @@ type Demo struct {
 	server    *http.Server
 	bank      *supervise.Process
 	service   *supervise.Process
+	crowd     *crowd.Crowd
 	out       sync.Mutex // of cfg.Lines and cfg.Events
 }
 
@@ -98,11 +100,12 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if d.orders, err = sqlstore.OpenSQLite(driver, filepath.Join(d.data, "shop.db")); err != nil {
 		return fmt.Errorf("open the order book in %s: %w", d.data, err)
 	}
+	log := &front.Log{}
+	d.crowd = crowd.New(d.URL(), log.Changed)
 	page, err := shop.New(shop.Config{Front: d.URL()})
 	if err != nil {
 		return err
 	}
-	log := &front.Log{}
 	d.bank = d.process("bank", log, d.bankArgs)
 	d.service = d.process("service", log, d.serviceArgs)
 	f, err := front.New(ctx, front.Config{
@@ -110,6 +113,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		Bank:    d.bank.Dial,
 		Orders:  d.orders.Write,
 		Page:    page,
+		Crowd:   d.crowd.Handler(),
 		Log:     log,
 		Logger:  d.cfg.Logger,
 	})
@@ -122,6 +126,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		ReadTimeout:       semel.DefaultBodyReadTimeout,
 		ErrorLog:          slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelDebug),
 	}
+	d.server.RegisterOnShutdown(f.Stop)
 	// A browser sends a request again by itself when a connection that it
 	// used before dies without an answer. The demo has to show who sends
 	// again, so no connection is used twice.
@@ -157,6 +162,7 @@ func (d *Demo) process(name string, log *front.Log, args func(context.Context) (
 			d.print(d.cfg.Lines, name+": "+line)
 		},
 		Event: func(text string) { d.print(d.cfg.Events, text) },
+		Died:  func(pid int, how string) { log.Died(name, pid, how) },
 	})
 }
 
@@ -201,6 +207,7 @@ func (d *Demo) Run(ctx context.Context) error {
 			cancel(err)
 		}
 	})
+	running.Go(func() { d.crowd.Run(ctx) }) //nolint:errcheck // it ends with ctx and has no other error.
 	<-ctx.Done()
 	d.drain()
 	stop()

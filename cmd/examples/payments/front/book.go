@@ -37,17 +37,19 @@ func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o 
 	return err
 }
 
-// intentOf returns what tells an order from the next one: the key; at the
-// keyless door the order id, then a key that nobody else looks at there, and
-// with neither each request is an order of its own. It reports false for a
-// request that needs a key and has no good one.
+// intentOf returns what tells an order from the next one: the order id, then
+// the key, and with neither each request is an order of its own. It reports
+// false for a request that needs a key and has no good one.
 func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
-	if order := r.Header.Get(payments.HeaderOrder); door == payments.Keyless && order != "" {
+	key, err := idempotencykey.Parse(r.Header.Values(payments.HeaderKey), false)
+	if err != nil && door != payments.Keyless {
+		return "", false
+	}
+	if order := r.Header.Get(payments.HeaderOrder); order != "" {
 		return "order:" + order, true
 	}
-	key, err := idempotencykey.Parse(r.Header.Values(payments.HeaderKey), false)
 	if err != nil {
-		return "", door == payments.Keyless
+		return "", true
 	}
 	return "key:" + key, true
 }

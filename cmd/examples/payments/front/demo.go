@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +29,12 @@ func (f *Front) demo() http.Handler {
 	mux.HandleFunc("DELETE /demo/faults", f.clearFault)
 	mux.HandleFunc("GET /demo/ledger", f.showLedger)
 	mux.HandleFunc("GET /demo/log", f.showLog)
-	mux.HandleFunc("PUT /demo/bank", f.setBank)
+	mux.HandleFunc("GET /demo/changes", f.showChanges)
+	mux.Handle("/demo/crowd", f.cfg.Crowd)
+	mux.HandleFunc("GET /demo/bank", f.setting(f.bank, "/dedupe"))
+	mux.HandleFunc("PUT /demo/bank", f.setting(f.bank, "/dedupe"))
+	mux.HandleFunc("GET /demo/service", f.setting(f.service, "/lease"))
+	mux.HandleFunc("PUT /demo/service", f.setting(f.service, "/lease"))
 	mux.HandleFunc("/demo/", payments.NotFound)
 	return http.NewCrossOriginProtection().Handler(mux)
 }
@@ -56,11 +62,13 @@ func (f *Front) armFault(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.faults.arm(a)
+	f.cfg.Log.bell.ring()
 	payments.WriteJSON(w, http.StatusOK, a)
 }
 
 func (f *Front) clearFault(w http.ResponseWriter, _ *http.Request) {
 	f.faults.arm(armed{})
+	f.cfg.Log.bell.ring()
 	payments.WriteJSON(w, http.StatusOK, armed{})
 }
 
@@ -141,8 +149,22 @@ func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
 	return ledger, nil
 }
 
+// totalsTries is how often a process is asked for its part of the ledger: one
+// that has just been killed may still take a connection, and asking changes
+// nothing.
+const totalsTries = 3
+
 // totals asks a process for its own part of the ledger.
-func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
+func (b backend) totals(ctx context.Context) (totals payments.Ledger, err error) {
+	for range totalsTries {
+		if totals, err = b.askTotals(ctx); err == nil || errors.As(err, new(dialError)) {
+			break
+		}
+	}
+	return totals, err
+}
+
+func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals", nil)
 	if err != nil {
 		return nil, err
@@ -163,9 +185,16 @@ func (f *Front) showLog(w http.ResponseWriter, _ *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, f.cfg.Log.Entries())
 }
 
-// setBank tells the bank to look at keys or not to: {"dedupe":false}.
-func (f *Front) setBank(w http.ResponseWriter, r *http.Request) {
-	payments.StripInternal(r.Header)
-	r.URL.Path = "/dedupe"
-	f.bank.pass(w, r, &Entry{})
+// setting passes what is asked under /demo/ on to the process that it is a
+// setting of: whether the bank looks at keys, and how long a claim of the
+// service holds.
+func (f *Front) setting(b backend, path string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		payments.StripInternal(r.Header)
+		r.URL.Path = path
+		b.pass(w, r, &Entry{})
+		if r.Method != http.MethodGet {
+			f.cfg.Log.Changed()
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
@@ -36,6 +37,8 @@ type Config struct {
 	Orders *sql.DB
 	// Page answers every path that is nobody else's.
 	Page http.Handler
+	// Crowd answers /demo/crowd.
+	Crowd http.Handler
 	// Log gets every request and is shown at GET /demo/log.
 	Log *Log
 	// Logger gets what goes wrong in the front itself. Default
@@ -50,12 +53,14 @@ type Front struct {
 	book    *book
 	service backend
 	bank    backend
+	stopped chan struct{} // closed by stop
+	stop    func()
 }
 
 // New returns a front. It creates the order book's table and starts nothing.
 func New(ctx context.Context, cfg Config) (*Front, error) {
-	if cfg.Service == nil || cfg.Bank == nil || cfg.Orders == nil || cfg.Page == nil || cfg.Log == nil {
-		return nil, errors.New("front: Service, Bank, Orders, Page and Log are required")
+	if cfg.Service == nil || cfg.Bank == nil || cfg.Orders == nil || cfg.Page == nil || cfg.Crowd == nil || cfg.Log == nil {
+		return nil, errors.New("front: Service, Bank, Orders, Page, Crowd and Log are required")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -64,9 +69,10 @@ func New(ctx context.Context, cfg Config) (*Front, error) {
 	if err != nil {
 		return nil, fmt.Errorf("front: open the order book: %w", err)
 	}
-	f := &Front{cfg: cfg, book: b}
-	f.service = newBackend("payment service", cfg.Service, cfg.Logger)
-	f.bank = newBackend("bank", cfg.Bank, cfg.Logger)
+	f := &Front{cfg: cfg, book: b, stopped: make(chan struct{})}
+	f.stop = sync.OnceFunc(func() { close(f.stopped) })
+	f.service = newBackend("payment service", cfg.Service, cfg)
+	f.bank = newBackend("bank", cfg.Bank, cfg)
 	return f, nil
 }
 
@@ -98,9 +104,13 @@ func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
 	}
 	if problem != nil {
 		e.Status = problem.Status
+		f.cfg.Log.tell(e, "refused at the front", slog.Int("status", e.Status), slog.String("code", problem.Code))
 		problem.Write(w)
 		return
 	}
+	f.cfg.Log.tell(e, "request passed on", slog.String("method", e.Method), slog.String("path", e.Path), slog.String("key", e.Key))
+	e.passed = true
+	f.cfg.Log.note(e)
 	f.service.pass(w, r, e)
 }
 
@@ -146,12 +156,26 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
 		}
 	}
-	e.Fault = f.faults.take()
+	e.Fault = f.fault(r)
 	f.cfg.Log.note(e)
 	if e.Fault == payments.RequestLost {
+		f.cfg.Log.tell(e, "request lost", slog.String("key", e.Key))
 		hangUp()
 	}
 	return nil
+}
+
+// fault returns the fault that r meets: the one it asks for, else the one that
+// is armed.
+func (f *Front) fault(r *http.Request) payments.Fault {
+	asked := r.Header.Get(payments.HeaderFault)
+	if own, ok := payments.ParseFault(asked); ok {
+		return own
+	}
+	if asked == payments.NoFaultName {
+		return payments.NoFault
+	}
+	return f.faults.take()
 }
 
 // hangUp closes the client's connection without an answer.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	_ "modernc.org/sqlite"
@@ -30,6 +31,7 @@ type backend struct {
 	got     []*http.Request
 	bodies  []string
 	respond http.HandlerFunc
+	dying   atomic.Int64 // how many questions for its totals yet meet their end
 }
 
 func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +41,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.bodies = append(b.bodies, string(body))
 	b.mu.Unlock()
 	switch {
+	case r.URL.Path == "/totals" && b.dying.Add(-1) >= 0:
+		panic(http.ErrAbortHandler)
 	case r.URL.Path == "/totals":
 		payments.WriteJSON(w, http.StatusOK, payments.Ledger{payments.Keyed: {Payments: 7, Charges: 8, Taken: 9}})
 	case b.respond != nil:
@@ -60,6 +64,7 @@ type rig struct {
 	url    string
 	orders *sqlstore.Handles
 	log    *front.Log
+	front  *front.Front
 }
 
 func newRig(t *testing.T) *rig {
@@ -84,6 +89,7 @@ func newRigOn(t *testing.T, file string) *rig {
 		Bank:    dial,
 		Orders:  orders.Write,
 		Page:    http.NotFoundHandler(),
+		Crowd:   http.NotFoundHandler(),
 		Log:     rg.log,
 		Logger:  slog.New(slog.DiscardHandler),
 	})
@@ -93,7 +99,7 @@ func newRigOn(t *testing.T, file string) *rig {
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.Start()
 	t.Cleanup(server.Close)
-	rg.url = server.URL
+	rg.url, rg.front = server.URL, f
 	return rg
 }
 
@@ -360,6 +366,10 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 		"an order id sent again is one order": {[]request{
 			{payments.Keyless, order, []string{payments.HeaderOrder, "o1"}}, {payments.Keyless, order, []string{payments.HeaderOrder, "o1"}},
 		}, 1},
+		"an order id with two keys is one order": {[]request{
+			{payments.Keyed, order, append(key("a"), payments.HeaderOrder, "o1")},
+			{payments.Keyed, order, append(key("b"), payments.HeaderOrder, "o1")},
+		}, 1},
 		"so is a key that nobody looks at": {[]request{
 			{payments.Keyless, order, key("a")}, {payments.Keyless, order, key("a")},
 		}, 1},
@@ -417,7 +427,9 @@ func TestTheLogHasEachRequestWithItsLinesAndNoKey(t *testing.T) {
 	var entries []front.Entry
 	assert.NoError(t, json.Unmarshal([]byte(body), &entries))
 	assert.Equal(t, len(entries), 2)
-	assert.Equal(t, entries[0].Lines, []string{`{"msg":"a line","request":"1"}`})
+	assert.Equal(t, messages(t, entries[0].Lines), []string{"request passed on", "a line", "reply passed on"})
+	assert.Equal(t, entries[0].Lines[1], `{"msg":"a line","request":"1"}`)
+	assert.Equal(t, messages(t, entries[1].Lines), []string{"request passed on", "a line", "reply lost"})
 	assert.Equal(t, entries[0].Status, http.StatusCreated)
 	assert.Equal(t, entries[0].Outcome, "executed")
 	assert.Equal(t, entries[1].Status, 0, "status of the request without an answer")
@@ -440,15 +452,7 @@ func TestTheLogForgetsTheOldest(t *testing.T) {
 
 func TestAProcessThatIsNotUpIsAnswered503(t *testing.T) {
 	t.Parallel()
-	orders, err := sqlstore.OpenSQLite("sqlite", filepath.Join(t.TempDir(), "orders.db"))
-	assert.NoError(t, err)
-	defer orders.Close()
-	down := func(context.Context) (net.Conn, error) { return nil, net.ErrClosed }
-	f, err := front.New(t.Context(), front.Config{
-		Service: down, Bank: down, Orders: orders.Write, Page: http.NotFoundHandler(), Log: &front.Log{},
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	assert.NoError(t, err)
+	f := newFront(t, &front.Log{})
 	for _, path := range []string{"/payments", "/charges", "/demo/ledger"} {
 		method := http.MethodPost
 		if path == "/demo/ledger" {
@@ -465,4 +469,18 @@ func TestAFrontNeedsAllItsParts(t *testing.T) {
 	t.Parallel()
 	_, err := front.New(t.Context(), front.Config{})
 	assert.True(t, err != nil, "an error")
+}
+
+// messages returns what the lines say.
+func messages(t *testing.T, lines []string) []string {
+	t.Helper()
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		var said struct {
+			Msg string `json:"msg"`
+		}
+		assert.NoError(t, json.Unmarshal([]byte(line), &said))
+		out[i] = said.Msg
+	}
+	return out
 }

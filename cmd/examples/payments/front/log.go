@@ -1,9 +1,12 @@
 package front
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"sync"
@@ -17,7 +20,10 @@ const (
 	// logRequests is how many requests the log remembers.
 	logRequests = 100
 	// logLines is how many lines it remembers of each.
-	logLines = 20
+	logLines = 40
+	// diedWithin is how long after its connection broke a request is told that
+	// the process behind it has ended: the broken connection is seen first.
+	diedWithin = 2 * time.Second
 	// keyDigest is how many bytes of a key's digest are shown, as many as in
 	// the log lines of semelhttp.
 	keyDigest = 6
@@ -30,6 +36,8 @@ type Entry struct {
 	Time     time.Time     `json:"time"`
 	Door     payments.Door `json:"door,omitempty"` // of payments only
 	Customer string        `json:"customer"`
+	// Order is the order's name, if the client sent one.
+	Order string `json:"order,omitempty"`
 	// Key is the beginning of the key's SHA-256, in hexadecimal: enough to
 	// see which requests carry the same one.
 	Key    string         `json:"key,omitempty"`
@@ -45,13 +53,21 @@ type Entry struct {
 	Milliseconds int64    `json:"ms"`
 	Ended        bool     `json:"ended"`
 	Lines        []string `json:"lines"`
+
+	// passed says that a process behind has it, broke when the connection to
+	// that one broke, if it did, and died that its end has been told.
+	passed bool
+	broke  time.Time
+	died   bool
 }
 
-// Log remembers the latest requests. The zero value is ready.
+// Log remembers the latest requests, but those of [payments.Crowd]. The zero
+// value is ready.
 type Log struct {
 	mu      sync.Mutex
 	last    int64
 	entries []*Entry // oldest first; they are changed under mu only
+	bell    bell
 }
 
 // begin notes that r has arrived. The entry is the caller's own until end.
@@ -59,10 +75,15 @@ func (l *Log) begin(r *http.Request) *Entry {
 	e := &Entry{
 		Time:     time.Now(),
 		Customer: payments.CustomerOf(r),
+		Order:    r.Header.Get(payments.HeaderOrder),
 		Key:      keyShown(r),
 		Method:   r.Method,
 		Path:     r.URL.Path,
 	}
+	if e.Customer == payments.Crowd {
+		return e // its number is zero, and nothing is remembered of that
+	}
+	defer l.bell.ring()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
@@ -77,10 +98,14 @@ func (l *Log) begin(r *http.Request) *Entry {
 
 // note shows what is known of the request so far.
 func (l *Log) note(e *Entry) {
+	if e.ID == 0 {
+		return
+	}
+	defer l.bell.ring()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kept := l.find(e.ID); kept != nil {
-		e.Lines = kept.Lines
+		e.Lines, e.died = kept.Lines, kept.died
 		*kept = *e
 	}
 }
@@ -106,11 +131,53 @@ func (l *Log) Line(line string) {
 	if err != nil {
 		return
 	}
+	if id == 0 {
+		return
+	}
+	defer l.bell.ring()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.add(id, line)
+}
+
+// add adds a line to a request, under mu.
+func (l *Log) add(id int64, line string) {
 	if e := l.find(id); e != nil && len(e.Lines) < logLines {
 		e.Lines = append(e.Lines, line)
 	}
+}
+
+// tell adds a line of the front's own to a request.
+func (l *Log) tell(e *Entry, msg string, attrs ...slog.Attr) {
+	if e.ID != 0 {
+		l.Line(lineOf("front", e.ID, msg, attrs...))
+	}
+}
+
+// Died adds to each request that a process was busy with, or whose connection
+// to it has just broken, the line that it ended.
+func (l *Log) Died(process string, pid int, how string) {
+	defer l.bell.ring()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		struck := e.passed && !e.Ended || time.Since(e.broke) < diedWithin
+		if !struck || e.died {
+			continue
+		}
+		e.died = true
+		l.add(e.ID, lineOf("supervisor", e.ID, "process ended",
+			slog.String("which", process), slog.Int("pid", pid), slog.String("how", how)))
+	}
+}
+
+// lineOf writes a line as the processes behind write theirs.
+func lineOf(process string, id int64, msg string, attrs ...slog.Attr) string {
+	var b bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&b, nil))
+	attrs = append([]slog.Attr{slog.String("process", process), slog.String("request", strconv.FormatInt(id, 10))}, attrs...)
+	logger.LogAttrs(context.Background(), slog.LevelInfo, msg, attrs...) //nolint:sloglint // the callers' messages are constants
+	return string(bytes.TrimSpace(b.Bytes()))
 }
 
 // find returns the entry of that number, or nil if it is forgotten.

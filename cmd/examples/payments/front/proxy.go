@@ -28,7 +28,7 @@ type entryKey struct{}
 // backend is the way to one process.
 type backend struct{ proxy *httputil.ReverseProxy }
 
-func newBackend(name string, dial DialFunc, logger *slog.Logger) backend {
+func newBackend(name string, dial DialFunc, cfg Config) backend {
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, startWithin)
@@ -47,14 +47,16 @@ func newBackend(name string, dial DialFunc, logger *slog.Logger) backend {
 	return backend{&httputil.ReverseProxy{
 		Rewrite:        forward,
 		Transport:      transport,
-		ModifyResponse: received,
-		ErrorLog:       slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ModifyResponse: func(resp *http.Response) error { return received(resp, cfg.Log) },
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			e := entryOf(r)
 			if !errors.As(err, new(dialError)) {
+				e.cut(err, cfg.Log)
 				hangUp()
 			}
-			e := entryOf(r)
 			e.Status = http.StatusServiceUnavailable
+			cfg.Log.tell(e, "reply passed on", slog.Int("status", e.Status))
 			w.Header().Set("Retry-After", "1")
 			payments.NewProblem(e.Status, "service-unavailable", "the "+name+" is not up; nothing was sent to it").Write(w)
 		},
@@ -83,13 +85,31 @@ func forward(p *httputil.ProxyRequest) {
 	}
 }
 
+// cut says why there is no answer to e.
+func (e *Entry) cut(err error, log *Log) {
+	switch {
+	case errors.Is(err, errReplyLost): // received has said it
+	case errors.Is(err, context.Canceled):
+		log.tell(e, "the client has gone")
+	default:
+		e.broke = time.Now()
+		log.tell(e, "connection to the process broke")
+	}
+}
+
 // received looks at the answer before it goes to the client.
-func received(resp *http.Response) error {
+func received(resp *http.Response, log *Log) error {
 	e := entryOf(resp.Request)
 	e.Outcome = resp.Header.Get("Semel-Outcome")
+	attrs := []slog.Attr{slog.Int("status", resp.StatusCode), slog.String("outcome", e.Outcome)}
+	if resp.Header.Get("Idempotent-Replayed") == "true" {
+		attrs = append(attrs, slog.Bool("replayed", true))
+	}
 	if e.Fault == payments.ReplyLost {
+		log.tell(e, "reply lost", attrs...)
 		return errReplyLost
 	}
+	log.tell(e, "reply passed on", attrs...)
 	e.Status = resp.StatusCode
 	return nil
 }

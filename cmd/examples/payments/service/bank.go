@@ -50,6 +50,7 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 	req.Header.Set(payments.InternalDoor, string(p.door))
 	req.Header.Set(payments.InternalRequest, p.request)
 	req.Header.Set(payments.InternalFault, string(p.fault))
+	b.log.InfoContext(ctx, "asks the bank", "charge_key", p.chargeID, "amount", p.order.Amount)
 	resp, err := b.client.Do(req)
 	if err != nil {
 		return "", b.failed(ctx, p, err)
@@ -59,6 +60,7 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 	if err != nil {
 		return "", b.failed(ctx, p, err)
 	}
+	b.log.InfoContext(ctx, "the bank answered", "charge_key", p.chargeID, "status", resp.StatusCode)
 	switch resp.StatusCode {
 	case http.StatusCreated:
 		var charge struct {

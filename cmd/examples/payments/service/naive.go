@@ -25,6 +25,9 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 	}
 	customer := payments.CustomerOf(r)
 	rp, err := s.lookUp(r.Context(), customer, key)
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		s.log.InfoContext(r.Context(), "looked for the key", "door", a.door, "found", err == nil)
+	}
 	if err == nil {
 		w.Header().Set("Idempotent-Replayed", "true")
 		rp.write(w)
@@ -41,6 +44,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 			s.failed(w, r, err)
 			return
 		}
+		s.log.InfoContext(r.Context(), "saved the key", "door", a.door, "status", rp.status)
 	}
 	rp.write(w)
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -33,8 +34,8 @@ import (
 const (
 	// serviceName is part of every operation id.
 	serviceName = "payments"
-	// lease is short so that a killed attempt is taken over while one watches.
-	lease = 2 * time.Second
+	// defaultLease is short so that a killed attempt is taken over while one watches.
+	defaultLease = 2 * time.Second
 	// bankMemory is how long a repeat may be charged under the same operation
 	// id. The bank of this system never forgets; a day is what real ones
 	// promise.
@@ -62,8 +63,19 @@ type Service struct {
 	read    *sql.DB
 	bank    bank
 	sweeper *semel.Sweeper
-	handler http.Handler
 	log     *slog.Logger
+	store   semel.Store
+	cfg     Config
+	// observer and metrics outlive a change of the lease.
+	observer semel.Observer
+	metrics  http.Handler
+	current  atomic.Pointer[routes]
+}
+
+// routes answer under one lease.
+type routes struct {
+	lease   time.Duration
+	handler http.Handler
 }
 
 const schema = `
@@ -87,6 +99,10 @@ CREATE TABLE IF NOT EXISTS naive_replies (
 	location TEXT NOT NULL,
 	body     BLOB NOT NULL,
 	PRIMARY KEY (customer, key)
+);
+CREATE TABLE IF NOT EXISTS settings (
+	name  TEXT PRIMARY KEY,
+	value INTEGER NOT NULL
 );
 `
 
@@ -118,22 +134,47 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
-	guard, err := semel.New(store, semel.Resume(bankMemory), semel.Config{
-		Service:         serviceName,
-		Lease:           lease,
-		HandlerDeadline: handlerDeadline,
-		Observer:        observer,
-		Logger:          cfg.Logger,
-	})
+	s.store, s.cfg, s.metrics = store, cfg, metrics
+	s.observer = watcher{observer, cfg.Logger}
+	d, err := s.savedLease(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.handler, err = s.routes(guard, metrics, cfg)
-	return s, err
+	if err := s.protect(d); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// protect puts Semel with that lease before the keyed door, from the next
+// request on.
+func (s *Service) protect(d time.Duration) error {
+	guard, err := semel.New(s.store, semel.Resume(bankMemory), semel.Config{
+		Service:         serviceName,
+		Lease:           d,
+		HandlerDeadline: handlerDeadline,
+		Observer:        s.observer,
+		Logger:          s.log,
+	})
+	if err != nil {
+		return err
+	}
+	handler, err := s.routes(guard, s.metrics, s.cfg)
+	if err != nil {
+		return err
+	}
+	s.current.Store(&routes{lease: d, handler: handler})
+	return nil
 }
 
 // Handler returns what the service answers.
-func (s *Service) Handler() http.Handler { return s.handler }
+func (s *Service) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /lease", s.showLease)
+	mux.HandleFunc("PUT /lease", s.setLease)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.current.Load().handler.ServeHTTP(w, r) })
+	return mux
+}
 
 // Run sweeps expired keys until ctx ends.
 func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }

@@ -39,7 +39,7 @@ func newRig(t *testing.T) *rig {
 	rg := &rig{bank: b.Handler(), logged: &bytes.Buffer{}}
 	s, err := service.New(t.Context(), open(t, filepath.Join(dir, "service.db")), service.Config{
 		Bank:   server.Listener.Addr().String(),
-		Logger: slog.New(service.Lines{Handler: slog.NewJSONHandler(rg.logged, nil)}),
+		Logger: slog.New(service.Lines{Handler: slog.NewJSONHandler(rg.logged, &slog.HandlerOptions{Level: slog.LevelDebug})}),
 	})
 	assert.NoError(t, err)
 	rg.service = s.Handler()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 	"github.com/semel-dev/semel/cmd/examples/payments/shop"
 )
 
@@ -34,6 +35,10 @@ type fakeFront struct {
 	paid   map[string]bool
 	ledger payments.Ledger
 	log    []map[string]any
+	// settings are the bodies that were put or posted, by their path, and
+	// report is that of the crowd.
+	settings map[string]map[string]any
+	report   crowd.Report
 	// arrived is called for each payment before anything else, if it is set.
 	arrived func(*http.Request)
 	// answer replaces the answer to a payment, if it is set.
@@ -45,7 +50,7 @@ type fakeFront struct {
 // newShop starts a fake front with the page at its root, as the real one has it.
 func newShop(t testing.TB, cfg shop.Config) (*fakeFront, string) {
 	t.Helper()
-	f := &fakeFront{known: map[string]bool{}, paid: map[string]bool{}, ledger: payments.Ledger{}}
+	f := &fakeFront{known: map[string]bool{}, paid: map[string]bool{}, ledger: payments.Ledger{}, settings: map[string]map[string]any{}}
 	mux := http.NewServeMux()
 	for _, door := range payments.Doors() {
 		mux.HandleFunc("POST "+door.Path(), f.pay)
@@ -56,6 +61,12 @@ func newShop(t testing.TB, cfg shop.Config) (*fakeFront, string) {
 		return map[string]any{"armed": map[string]any{"fault": f.fault, "times": f.times}}
 	}))
 	mux.HandleFunc("POST /demo/faults", f.arm)
+	mux.HandleFunc("GET /demo/service", f.show(func() any { return f.setting("/demo/service", "lease", "2s") }))
+	mux.HandleFunc("PUT /demo/service", f.set)
+	mux.HandleFunc("GET /demo/bank", f.show(func() any { return f.setting("/demo/bank", "dedupe", true) }))
+	mux.HandleFunc("PUT /demo/bank", f.set)
+	mux.HandleFunc("GET /demo/crowd", f.show(func() any { return f.report }))
+	mux.HandleFunc("POST /demo/crowd", f.set)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	cfg.Front = server.URL
@@ -93,6 +104,26 @@ func (f *fakeFront) arm(w http.ResponseWriter, r *http.Request) {
 	f.fault, f.times = in.Fault, in.Times
 	f.arms++
 	payments.WriteJSON(w, http.StatusOK, in)
+}
+
+// set remembers what a process behind was told.
+func (f *fakeFront) set(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var in map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || f.broken {
+		http.Error(w, "not set", http.StatusInternalServerError)
+		return
+	}
+	f.settings[r.URL.Path] = in
+	payments.WriteJSON(w, http.StatusOK, in)
+}
+
+func (f *fakeFront) setting(path, name string, otherwise any) map[string]any {
+	if in, ok := f.settings[path]; ok {
+		return in
+	}
+	return map[string]any{name: otherwise}
 }
 
 // pay takes a payment as the reference system would, without its processes.

@@ -19,20 +19,28 @@ const (
 	doPay   = "pay"
 	doTwice = "twice"
 	doNew   = "new"
+	// doYes and doNo are guesses, doStep asks for the next hop.
+	doYes  = "yes"
+	doNo   = "no"
+	doStep = "step"
+	// doApply sets the processes behind, doRun lets the crowd shop.
+	doApply = "apply"
+	doRun   = "run"
 )
+
+// atTills are what a button may ask for at a till.
+var atTills = []string{doPay, doTwice, doNew, doYes, doNo, doStep}
 
 // maxSent bounds the count of sends that a form may claim.
 const maxSent = 1_000_000
 
-// form is what the page posts: what to do, at which tills, under which fault,
+// form is what the page posts: what to do, at which tills, under which choices,
 // and the orders as the page holds them.
 type form struct {
-	// Do is doPay, doTwice or doNew.
 	Do string
-	// At is where, one till or both.
-	At      []till
-	Fault   fault
-	Times   int
+	// At is where, one till or all; none for doApply and doRun.
+	At []till
+	choices
 	Tickets map[payments.Door]ticket
 }
 
@@ -58,7 +66,7 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 	if f.Do, f.At, err = readDo(r.PostForm.Get("do")); err != nil {
 		return form{}, err
 	}
-	if f.Fault, f.Times, err = readFault(r.PostForm.Get("fault"), r.PostForm.Get("times")); err != nil {
+	if f.choices, err = readChoices(r.PostForm); err != nil {
 		return form{}, err
 	}
 	for _, t := range tills {
@@ -72,15 +80,18 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 // readDo reads a button's value: what to do and at which till, as "pay keyed".
 func readDo(value string) (string, []till, error) {
 	do, at, _ := strings.Cut(value, " ")
-	if !slices.Contains([]string{doPay, doTwice, doNew}, do) {
-		return "", nil, fmt.Errorf("do is %q, want pay, twice or new, and a till", value)
+	if value == doApply || value == doRun {
+		return value, nil, nil
 	}
-	if at == "both" {
+	if !slices.Contains(atTills, do) {
+		return "", nil, fmt.Errorf("do is %q, want one of %s, and a till, or %s or %s", value, strings.Join(atTills, ", "), doApply, doRun)
+	}
+	if at == "all" {
 		return do, tills, nil
 	}
 	i := slices.IndexFunc(tills, func(t till) bool { return string(t.Door) == at })
 	if i < 0 {
-		return "", nil, fmt.Errorf("do is %q, want the till keyed, keyless or both after %s", value, do)
+		return "", nil, fmt.Errorf("do is %q, want the till keyless, naive, keyed or all after %s", value, do)
 	}
 	return do, tills[i : i+1], nil
 }

@@ -76,34 +76,63 @@ func (tk ticket) renewed(t till) ticket { return newTicket(t, tk.Next) }
 // savedTickets reads the open orders of the cookie, and opens new ones where
 // it holds none that this page has made.
 func savedTickets(r *http.Request) map[payments.Door]ticket {
-	k, l := newIntent(keyed), newIntent(keyless)
+	intents := make([]intent, len(tills))
+	for i, t := range tills {
+		intents[i] = newIntent(t)
+	}
 	if c, err := r.Cookie(cookieName); err == nil {
-		fields := strings.Split(c.Value, ".")
-		if len(fields) == 3 && orderShape.MatchString(fields[0]) &&
-			keyShape.MatchString(fields[1]) && orderShape.MatchString(fields[2]) {
-			k, l = intent{Order: fields[0], Key: fields[1]}, intent{Order: fields[2]}
+		if saved, ok := parseIntents(c.Value); ok {
+			intents = saved
 		}
 	}
-	return map[payments.Door]ticket{
-		keyed.Door:   newTicket(keyed, k),
-		keyless.Door: newTicket(keyless, l),
+	out := map[payments.Door]ticket{}
+	for i, t := range tills {
+		out[t.Door] = newTicket(t, intents[i])
 	}
+	return out
+}
+
+// parseIntents reads the cookie: for each till an order and, where there is
+// one, its key.
+func parseIntents(value string) ([]intent, bool) {
+	fields := strings.Split(value, ".")
+	var out []intent
+	for _, t := range tills {
+		n := 1
+		if t.Keyed {
+			n = 2
+		}
+		if len(fields) < n || !orderShape.MatchString(fields[0]) || t.Keyed && !keyShape.MatchString(fields[1]) {
+			return nil, false
+		}
+		in := intent{Order: fields[0]}
+		if t.Keyed {
+			in.Key = fields[1]
+		}
+		out = append(out, in)
+		fields = fields[n:]
+	}
+	return out, len(fields) == 0
 }
 
 // saveTickets keeps each order that is not settled, and the next one in place
 // of each that is.
 func saveTickets(w http.ResponseWriter, tickets map[payments.Door]ticket) {
-	open := func(t till) intent {
+	var fields []string
+	for _, t := range tills {
 		tk := tickets[t.Door]
+		in := tk.intent
 		if tk.State.settled() {
-			return tk.Next
+			in = tk.Next
 		}
-		return tk.intent
+		fields = append(fields, in.Order)
+		if t.Keyed {
+			fields = append(fields, in.Key)
+		}
 	}
-	k, l := open(keyed), open(keyless)
 	http.SetCookie(w, &http.Cookie{
 		Name:     cookieName,
-		Value:    strings.Join([]string{k.Order, k.Key, l.Order}, "."),
+		Value:    strings.Join(fields, "."),
 		Path:     "/",
 		SameSite: http.SameSiteStrictMode,
 	})

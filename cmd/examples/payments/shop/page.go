@@ -11,19 +11,25 @@ import (
 )
 
 // shownRequests is how many of the recent requests the page shows.
-const shownRequests = 10
+const shownRequests = 20
 
-// open shows the page with the orders that are open, or new ones.
+// open shows the page with the orders that are open, or new ones, and with the
+// choices of the link that led here.
 func (s *shop) open(w http.ResponseWriter, r *http.Request) {
+	c, err := readChoices(r.URL.Query())
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, "The link cannot be used: "+err.Error())
+		return
+	}
 	tickets := savedTickets(r)
 	saveTickets(w, tickets)
-	s.show(w, r, form{Fault: faults[0], Times: 1, Tickets: tickets}, nil)
+	s.show(w, r, form{choices: c, Tickets: tickets}, nil)
 }
 
 // submit does what a button asked for, without JavaScript: the server is the
 // client that sends the payment, and the page that comes back tells what it
-// heard. There is no redirect after it: a reload posts the form again, with
-// the same key, and that is the point.
+// heard. There is no redirect after a payment: a reload posts the form again,
+// with the same key, and that is the point.
 func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 	f, err := readForm(w, r)
 	if errors.Is(err, errTooLarge) {
@@ -34,22 +40,56 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, notSent(err))
 		return
 	}
+	switch f.Do {
+	case doApply:
+		s.setUp(w, r, f, "#break", s.front.apply(r.Context(), f.choices))
+		return
+	case doRun:
+		s.setUp(w, r, f, "#crowd", s.front.run(r.Context(), f.Crowd))
+		return
+	}
 	tries := map[payments.Door][]try{}
 	for _, t := range f.At {
-		tk := f.Tickets[t.Door]
-		if f.Do == doNew {
-			f.Tickets[t.Door] = tk.renewed(t)
-			continue
+		switch f.Do {
+		case doYes, doNo:
+			s.guesses.make(t.Door, f.Tickets[t.Door].Order, f.Do)
+		case doStep:
+			f.Shown[t.Door]++
+		default:
+			tries[t.Door] = s.serve(r.Context(), t, f)
 		}
-		if f.fresh() && tk.State.settled() {
-			tk = tk.renewed(t)
-		}
-		// A reader who leaves takes nothing back: the request is on its way.
-		tries[t.Door] = s.sell(context.WithoutCancel(r.Context()), t, tk, f)
-		f.Tickets[t.Door] = tk.after(t, tries[t.Door])
 	}
 	saveTickets(w, f.Tickets)
 	s.show(w, r, f, tries)
+}
+
+// setUp ends a form that changed something behind: with the page of the same
+// choices, so that a reload does not do it again.
+func (s *shop) setUp(w http.ResponseWriter, r *http.Request, f form, part string, err error) {
+	if err != nil {
+		s.refuse(w, http.StatusBadGateway, "The demo did not do it: "+err.Error())
+		return
+	}
+	saveTickets(w, f.Tickets)
+	http.Redirect(w, r, f.Link()+part, http.StatusSeeOther)
+}
+
+// serve deals with one till.
+func (s *shop) serve(ctx context.Context, t till, f form) []try {
+	tk := f.Tickets[t.Door]
+	if f.Do == doNew {
+		f.Tickets[t.Door] = tk.renewed(t)
+		f.Shown[t.Door] = 1
+		return nil
+	}
+	if f.fresh() && tk.State.settled() {
+		tk = tk.renewed(t)
+		f.Shown[t.Door] = 1
+	}
+	// A reader who leaves takes nothing back: the request is on its way.
+	tries := s.sell(context.WithoutCancel(ctx), t, tk, f)
+	f.Tickets[t.Door] = tk.after(t, tries, f.NewKeys)
+	return tries
 }
 
 // notSent says why a form led to no request.
@@ -73,7 +113,8 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 	var wg sync.WaitGroup
 	for i := range tries {
 		wg.Go(func() {
-			got, err := s.front.pay(ctx, t.Door, tk.intent)
+			in, body := f.nth(t, tk, i)
+			got, err := s.front.pay(ctx, t.Door, in, body)
 			tries[i] = try{answer: got, answered: err == nil}
 		})
 	}
@@ -81,29 +122,38 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 	return tries
 }
 
+// nth is what the i-th send of a press carries: the order's own key and price,
+// unless the reader wants to see what comes of others.
+func (f form) nth(t till, tk ticket, i int) (in intent, body string) {
+	in, body = tk.intent, payment
+	again := tk.Sent+i > 0
+	if again && f.NewKeys && t.Keyed {
+		in.Key = newIntent(t).Key
+	}
+	if again && f.OtherAmount {
+		body = otherPayment
+	}
+	return in, body
+}
+
 // live shows only what changes by itself, for the script to put in place.
 func (s *shop) live(w http.ResponseWriter, r *http.Request) {
-	s.render(w, http.StatusOK, "live.html", s.watch(r.Context()))
+	c, err := readChoices(r.URL.Query())
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	s.render(w, http.StatusOK, "live.html", s.watch(r.Context(), c))
 }
 
 // show renders the page.
 func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[payments.Door][]try) {
-	v := pageView{
-		Watch:    s.watch(r.Context()),
-		Faults:   faults,
-		Fault:    f.Fault.Name(),
-		Times:    f.Times,
-		Price:    money(amount),
-		Payment:  payment,
-		Patience: s.within,
-	}
-	for n := range maxTimes {
-		v.Counts = append(v.Counts, n+1)
-	}
+	v := newPageView(f.choices, s.within)
+	v.Watch = s.watch(r.Context(), f.choices)
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
-			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door],
-			Account: v.Watch.Accounts[i], Price: v.Price,
+			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door], Shown: f.Shown[t.Door],
+			Account: v.Watch.Accounts[i], Price: money(amount),
 		})
 	}
 	s.render(w, http.StatusOK, "page.html", v)
@@ -111,19 +161,29 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[pa
 
 // watch asks the front for the money and the recent requests. What it cannot
 // read it says instead.
-func (s *shop) watch(ctx context.Context) watchView {
+func (s *shop) watch(ctx context.Context, c choices) watchView {
 	var v watchView
 	ledger, err := s.front.ledger(ctx)
 	v.trouble("the ledger", err)
-	for _, t := range tills {
-		v.Accounts = append(v.Accounts, accountView{Door: t.Door, Account: ledger[t.Door], Known: err == nil})
-	}
+	known := err == nil
 	v.Armed, err = s.front.armed(ctx)
 	v.trouble("the faults", err)
-	requests, err := s.front.log(ctx)
+	v.Lease, err = s.front.lease(ctx)
+	v.trouble("the lease", err)
+	v.Remembers, err = s.front.remembers(ctx)
+	v.trouble("the bank's setting", err)
+	report, err := s.front.crowd(ctx)
+	v.trouble("the crowd", err)
+	v.Crowd = crowdView{Report: report, Link: c.Link()}
+	log, err := s.front.log(ctx)
 	v.trouble("the log", err)
-	slices.Reverse(requests)
-	for _, r := range requests[:min(len(requests), shownRequests)] {
+	for _, t := range tills {
+		v.Accounts = append(v.Accounts, accountView{
+			Account: ledger[t.Door], Known: known, Story: s.story(t, log, c),
+		})
+	}
+	slices.Reverse(log)
+	for _, r := range log[:min(len(log), shownRequests)] {
 		v.Requests = append(v.Requests, requestView{r})
 	}
 	return v

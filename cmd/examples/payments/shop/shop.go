@@ -1,6 +1,7 @@
-// Package shop is the page of the demo: two tills side by side, one that sends
-// an idempotency key with each order and one that does not, and beside each
-// the money the bank took for it.
+// Package shop is the page of the demo: three tills side by side, one that
+// sends no idempotency key, one whose key is looked up first and saved later,
+// and one with Semel behind it; with each the money that the bank took and a
+// diagram of what happened, drawn from the log lines of the processes.
 //
 // The page shows what a client can know and what only the bank knows. It says
 // "no answer" when there was none, never "failed". It works without
@@ -9,14 +10,15 @@
 // meets them as it meets everybody else.
 //
 // It promises nothing about money: that is the payment service's work. The
-// till without a key is wrong on purpose.
+// other two tills are wrong on purpose.
 //
 // # What the front provides
 //
 // The front mounts the handler at "/" and answers, at the same address, POST
-// at the doors, POST and GET /demo/faults, GET /demo/ledger and GET /demo/log.
-// A payment carries its order in [payments.HeaderOrder]; that is what the
-// ledger counts where there is no key.
+// at the doors and everything under /demo/. A payment carries its order in
+// [payments.HeaderOrder]; that is what the ledger counts. GET /demo/changes
+// says that something has changed; the page then fetches /shop/live, which is
+// rendered by the same templates as the page.
 //
 // Faults must never meet "/", "/shop/" or "/demo/". The front has to close
 // every connection after its answer (http.Server.SetKeepAlivesEnabled(false)):
@@ -39,7 +41,7 @@ import (
 // slow answer is one that comes too late.
 const DefaultAnswerWithin = 2 * time.Second
 
-// policy lets the page load its own three files, talk to its own address, and
+// policy lets the page load its own files, talk to its own address, and
 // nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -62,10 +64,12 @@ type Config struct {
 // shop is the handler's state: the way to the front, and which orders have met
 // their fault.
 type shop struct {
-	front  *front
-	met    *met
-	page   *template.Template
-	within time.Duration
+	front *front
+	met   *met
+	// guesses are what readers said before they saw.
+	guesses *guesses
+	page    *template.Template
+	within  time.Duration
 }
 
 // New returns the handler of the page and its files. It starts nothing and
@@ -89,10 +93,11 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("shop: the page's template: %w", err)
 	}
 	s := &shop{
-		front:  newFront(base, cfg.AnswerWithin),
-		met:    newMet(metLimit),
-		page:   page,
-		within: cfg.AnswerWithin,
+		front:   newFront(base, cfg.AnswerWithin),
+		met:     newMet(metLimit),
+		guesses: newGuesses(metLimit),
+		page:    page,
+		within:  cfg.AnswerWithin,
 	}
 	return s.routes(), nil
 }
@@ -104,7 +109,7 @@ func (s *shop) routes() http.Handler {
 	mux.HandleFunc("POST /shop/pay", s.submit)
 	mux.Handle("GET /shop/pay", http.RedirectHandler("/", http.StatusSeeOther))
 	mux.HandleFunc("GET /shop/live", s.live)
-	for _, file := range []string{"shop.css", "shop.js", "icon.svg"} {
+	for _, file := range []string{"shop.css", "diagram.css", "shop.js", "till.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js"} {
 		mux.HandleFunc("GET /shop/"+file, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFileFS(w, r, assets, "assets/"+file)
 		})

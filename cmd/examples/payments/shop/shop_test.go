@@ -26,7 +26,7 @@ func TestPage(t *testing.T) {
 		v := visit(t, base)
 		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-		for _, path := range []string{"/", "/shop/live", "/shop/shop.js", "/shop/shop.css", "/shop/icon.svg", "/none"} {
+		for _, path := range []string{"/", "/shop/live", "/shop/shop.js", "/shop/shop.css", "/shop/icon.svg", "/shop/vendor/htmx.min.js", "/none"} {
 			v.open(path)
 			assert.Equal(t, v.header.Get("Content-Security-Policy"), want, "policy of %s", path)
 			assert.Equal(t, v.header.Get("X-Content-Type-Options"), "nosniff", "sniffing of %s", path)
@@ -44,8 +44,13 @@ func TestPage(t *testing.T) {
 		for path, want := range map[string]string{
 			"/":              "text/html; charset=utf-8",
 			"/shop/shop.js":  "text/javascript; charset=utf-8",
+			"/shop/till.js":  "text/javascript; charset=utf-8",
 			"/shop/shop.css": "text/css; charset=utf-8",
 			"/shop/icon.svg": "image/svg+xml",
+
+			"/shop/diagram.css":          "text/css; charset=utf-8",
+			"/shop/vendor/htmx.min.js":   "text/javascript; charset=utf-8",
+			"/shop/vendor/hx-sse.min.js": "text/javascript; charset=utf-8",
 		} {
 			v.open(path)
 			assert.Equal(t, v.status, http.StatusOK, "status of %s", path)
@@ -189,9 +194,9 @@ func TestPaying(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})
 		v := visit(t, base)
-		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		v.reload()
-		assert.Equal(t, front.arms, 2, "faults switched on: one for each till")
+		assert.Equal(t, front.arms, 3, "faults switched on: one for each till")
 		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
 		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
 	})
@@ -274,7 +279,7 @@ func TestOrders(t *testing.T) {
 		_, base := newShop(t, shop.Config{})
 		v := visit(t, base)
 		before := v.fields()
-		v.press("pay both", url.Values{"fault": {"request-lost"}})
+		v.press("pay all", url.Values{"fault": {"request-lost"}})
 		v.open("/")
 		after := v.fields()
 		for _, name := range []string{"keyed-order", "keyed-key", "keyless-order"} {
@@ -287,7 +292,7 @@ func TestOrders(t *testing.T) {
 		_, base := newShop(t, shop.Config{})
 		v := visit(t, base)
 		before := v.fields()
-		v.press("pay both", nil)
+		v.press("pay all", nil)
 		v.open("/")
 		after := v.fields()
 		assert.Equal(t, after.Get("keyed-order"), before.Get("keyed-next-order"))
@@ -299,8 +304,8 @@ func TestOrders(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})
 		v := visit(t, base)
-		v.press("pay both", nil)
-		v.press("pay both", nil)
+		v.press("pay all", nil)
+		v.press("pay all", nil)
 		v.reload()
 		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Taken: 5000})
 		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Taken: 7500})
@@ -321,7 +326,7 @@ func TestOrders(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})
 		v := visit(t, base)
-		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		before := v.fields()
 		v.press("new keyed", nil)
 		after := v.fields()
@@ -332,7 +337,7 @@ func TestOrders(t *testing.T) {
 		assert.Equal(t, state, "open")
 		state, _, _ = v.says("keyless")
 		assert.Equal(t, state, "unknown")
-		assert.Equal(t, len(front.sent), 2, "requests")
+		assert.Equal(t, len(front.sent), 3, "requests")
 	})
 
 	t.Run("a cookie that the page did not make is not used", func(t *testing.T) {
@@ -360,9 +365,9 @@ func TestRefusing(t *testing.T) {
 		v := visit(t, base)
 		good := v.fields()
 		for _, bad := range []struct{ field, value, want string }{
-			{"do", "", `do is &#34;&#34;, want pay, twice or new, and a till`},
+			{"do", "", `do is &#34;&#34;, want one of pay, twice, new, yes, no, step, and a till, or apply or run`},
 			{"do", "steal keyed", `do is &#34;steal keyed&#34;`},
-			{"do", "pay naive", `want the till keyed, keyless or both after pay`},
+			{"do", "pay nowhere", `want the till keyless, naive, keyed or all after pay`},
 			{"fault", "<b>", `fault is &#34;&lt;b&gt;&#34;, which this shop does not know`},
 			{"times", "0", `times is &#34;0&#34;, want a number from 1 to 3`},
 			{"times", "4", `times is &#34;4&#34;`},
@@ -375,10 +380,17 @@ func TestRefusing(t *testing.T) {
 			{"keyless-next-order", "", `keyless-next-order is &#34;&#34;`},
 			{"keyed-sent", "-1", `keyed-sent is &#34;-1&#34;, want how often the order was sent`},
 			{"keyless-sent", "x", `keyless-sent is &#34;x&#34;`},
-			{"keyed-state", "paid-again", `keyed-state is &#34;paid-again&#34;, want a state of an order`},
+			{"keyed-state", "lost", `keyed-state is &#34;lost&#34;, want a state of an order`},
+			{"naive-key", "", `naive-key is &#34;&#34;, want the key that this page made`},
+			{"keyed-shown", "-1", `keyed-shown is &#34;-1&#34;, want how many steps are shown`},
+			{"lease", "1s", `lease is &#34;1s&#34;, want one of [10s 2s 500ms 100ms]`},
+			{"bank", "", `bank is &#34;&#34;, want remembers or forgets`},
+			{"seed", "-1", `seed is &#34;-1&#34;, want a whole number`},
+			{"shoppers", "1001", `shoppers is &#34;1001&#34;, want a number from 1 to 1000`},
+			{"trouble", "x", `trouble is &#34;x&#34;, want a number from 0 to 20`},
 			{"keyless-state", "", `keyless-state is &#34;&#34;`},
 		} {
-			form := url.Values{"do": {"pay both"}}
+			form := url.Values{"do": {"pay all"}}
 			maps.Copy(form, good)
 			form.Set(bad.field, bad.value)
 			v.post(form)
@@ -426,7 +438,7 @@ func TestRefusing(t *testing.T) {
 		front, base := newShop(t, shop.Config{})
 		v := visit(t, base)
 		front.broken = true
-		v.press("pay both", url.Values{"fault": {"reply-lost"}})
+		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		for _, till := range []string{"keyed", "keyless"} {
 			state, _, tries := v.says(till)
 			assert.Equal(t, state, "open")

@@ -10,33 +10,40 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-// till is one of the two ways to pay that the page sets side by side.
+// till is one of the three ways to pay that the page sets side by side.
 type till struct {
 	// Door is where its requests go, and the till's name in form and ledger.
 	payments.Door
-	// Keyed says whether its requests carry a key.
+	// Keyed says whether its requests carry a key, and Safe whether the door
+	// behind makes one payment of all of them.
 	Keyed bool
+	Safe  bool
 	// Title and About are what the page calls it and says of it.
 	Title string
 	About string
 }
 
-// keyed and keyless are the two tills; nothing else tells them apart.
+// The tills; nothing else tells them apart.
 var (
-	keyed = till{
-		Door: payments.Keyed, Keyed: true,
-		Title: "With a key",
-		About: "Every send of an order carries the same Idempotency-Key.",
-	}
 	keyless = till{
 		Door:  payments.Keyless,
-		Title: "Without a key",
-		About: "The same code behind it, and nothing that names the order.",
+		Title: "No key",
+		About: "Nothing tells a repeat from a second order.",
+	}
+	naive = till{
+		Door: payments.Naive, Keyed: true,
+		Title: "Look first, save later",
+		About: "The service looks the key up, works, and saves the key afterwards.",
+	}
+	keyed = till{
+		Door: payments.Keyed, Keyed: true, Safe: true,
+		Title: "Semel",
+		About: "The key is claimed first. Payment and answer are saved together.",
 	}
 )
 
 // tills is their order on the page.
-var tills = []till{keyed, keyless}
+var tills = []till{keyless, naive, keyed}
 
 // state is what the client knows about an order.
 type state string
@@ -69,25 +76,24 @@ type saying struct {
 // sayings returns everything t may have to say. The page holds it all, so that
 // the server and the script show the same words.
 func (t till) sayings() []saying {
-	out := []saying{
+	unknown := "No answer. Was it charged? You cannot know. Send again and you may pay twice; do not, and you may not have paid."
+	paid := "Paid."
+	switch {
+	case t.Safe:
+		unknown = "No answer. Was it charged? You cannot know. With the same key you may ask again safely."
+		paid = "Paid. However often it is sent, it is the same payment."
+	case t.Keyed:
+		unknown = "No answer. Was it charged? You cannot know. Send the same key again and hope that it was saved in time."
+	}
+	return []saying{
 		{stateOpen, "Ready to send."},
 		{stateSending, "Sent. Waiting for the answer."},
 		{stateAgain, "An answer, but no result. The order is still open."},
 		{stateRefused, "Refused. The order is closed."},
+		{stateUnknown, unknown},
+		{statePaid, paid},
+		{statePaidAgain, "Paid, at least once. Nothing in the answer says whether another send was charged too."},
 	}
-	if t.Keyed {
-		return append(
-			out,
-			saying{stateUnknown, "No answer. Was it charged? You cannot know. With the same key you may ask again safely."},
-			saying{statePaid, "Paid. However often it is sent, it is the same payment."},
-		)
-	}
-	return append(
-		out,
-		saying{stateUnknown, "No answer. Was it charged? You cannot know. Send again and you may pay twice; do not, and you may not have paid."},
-		saying{statePaid, "Paid."},
-		saying{statePaidAgain, "Paid, at least once. Nothing in the answer says whether another send was charged too."},
-	)
 }
 
 // try is one request and what came of it: an answer, or none.
@@ -145,8 +151,9 @@ func (t try) String() string {
 }
 
 // after returns tk as it is after tries. The best news that there ever was
-// counts: what is paid stays paid, whatever a later send hears.
-func (tk ticket) after(t till, tries []try) ticket {
+// counts: what is paid stays paid, whatever a later send hears. Only a door that
+// is safe, and one key for all sends, make several sends one payment.
+func (tk ticket) after(t till, tries []try, newKeys bool) ticket {
 	for _, tr := range tries {
 		if tr.unsent == nil {
 			tk.Sent++
@@ -155,7 +162,7 @@ func (tk ticket) after(t till, tries []try) ticket {
 			tk.State = s
 		}
 	}
-	if tk.State == statePaid && !t.Keyed && tk.Sent > 1 {
+	if tk.State == statePaid && (!t.Safe || newKeys) && tk.Sent > 1 {
 		tk.State = statePaidAgain
 	}
 	return tk

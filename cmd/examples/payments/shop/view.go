@@ -5,22 +5,52 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 )
 
 // pageView is what page.html shows.
 type pageView struct {
-	Watch  watchView
-	Tills  []tillView
+	Watch watchView
+	Tills []tillView
+	choices
 	Faults []fault
-	// Fault and Times are the present choice, Counts the choices of Times.
-	Fault  string
-	Times  int
+	// Counts are the choices of Times, and Leases those of Lease.
 	Counts []int
-	Price  string
-	// Payment is the body of every payment request.
-	Payment string
+	Leases []string
+	// Price and OtherPrice are what an order costs, and what a repeat asks for
+	// that is to differ.
+	Price      string
+	OtherPrice string
+	// Payment and OtherPayment are the bodies of the payment requests.
+	Payment      string
+	OtherPayment string
 	// Patience is how long a till waits for an answer.
 	Patience time.Duration
+	Limits   limits
+}
+
+// limits are the bounds that the page names.
+type limits struct {
+	Shoppers, Trouble, AtOnce int
+	Patience, Within          time.Duration
+}
+
+// newPageView is the page without what has to be asked for.
+func newPageView(c choices, patience time.Duration) pageView {
+	v := pageView{
+		choices: c, Faults: faults, Leases: leases,
+		Price: money(amount), OtherPrice: money(otherAmount),
+		Payment: payment, OtherPayment: otherPayment,
+		Patience: patience,
+		Limits: limits{
+			Shoppers: crowd.MaxShoppers, Trouble: crowd.MaxTrouble, AtOnce: crowd.AtOnce,
+			Patience: crowd.Patience, Within: crowd.Within,
+		},
+	}
+	for n := range maxTimes {
+		v.Counts = append(v.Counts, n+1)
+	}
+	return v
 }
 
 // watchView is what changes by itself.
@@ -28,6 +58,11 @@ type watchView struct {
 	// Accounts are those of the tills, in the tills' order.
 	Accounts []accountView
 	Armed    armed
+	// Lease and Remembers are the settings of the processes behind, as they
+	// are.
+	Lease     string
+	Remembers bool
+	Crowd     crowdView
 	// Requests are the recent ones, newest first.
 	Requests []requestView
 	// Troubles say what could not be read, and why.
@@ -46,6 +81,7 @@ type tillView struct {
 	till
 	Ticket  ticket
 	Tries   []try
+	Shown   int
 	Account accountView
 	Price   string
 }
@@ -56,10 +92,14 @@ func (v tillView) Sayings() []saying { return v.sayings() }
 // accountView says in words what an account holds.
 type accountView struct {
 	payments.Account
-	Door payments.Door
 	// Known is false if the ledger could not be read.
 	Known bool
+	// Story is what happened to the till's latest order.
+	Story storyView
 }
+
+// Door is whose account it is.
+func (v accountView) Door() payments.Door { return v.Story.Door }
 
 // Sum is the money taken.
 func (v accountView) Sum() string { return money(v.Taken) }
@@ -130,3 +170,47 @@ func counted(n int64, noun string) string {
 	}
 	return grouped(uint64(max(n, 0))) + " " + noun + "s"
 }
+
+// crowdView is a run of the crowd.
+type crowdView struct {
+	crowd.Report
+	// Link leads to the page with the present choices.
+	Link string
+}
+
+// Any reports whether there has been a run.
+func (v crowdView) Any() bool { return v.Shoppers > 0 }
+
+// Orders is how many orders the run has, at all doors.
+func (v crowdView) Orders() int { return v.Shoppers * len(v.Doors) }
+
+// Rows are the doors in the order of the tills.
+func (v crowdView) Rows() []crowdRow {
+	var out []crowdRow
+	for _, t := range tills {
+		for _, p := range v.Doors {
+			if p.Door == t.Door {
+				out = append(out, crowdRow{Title: t.Title, Part: p})
+			}
+		}
+	}
+	return out
+}
+
+// crowdRow is a run at one till.
+type crowdRow struct {
+	Title string
+	crowd.Part
+}
+
+// Extra is how many charges there were beside one for each order.
+func (v crowdRow) Extra() int64 { return v.Ledger.Charges - v.Ledger.Orders }
+
+// Wanted, Taken and Over are money as the page shows it.
+func (v crowdRow) Wanted() string { return money(v.Want) }
+
+// Taken is what the bank took.
+func (v crowdRow) Taken() string { return money(v.Ledger.Taken) }
+
+// Over is how much it took too much.
+func (v crowdRow) Over() string { return money(v.Ledger.Taken - v.Want) }

@@ -51,6 +51,9 @@ type Config struct {
 	Line func(line string)
 	// Event gets what happens to the process. Default: dropped.
 	Event func(text string)
+	// Died is called when a child that was up has ended without being told
+	// to. Default: nothing is.
+	Died func(pid int, how string)
 }
 
 // Process is one child and its successors.
@@ -70,6 +73,9 @@ func New(cfg Config) *Process {
 	}
 	if cfg.Event == nil {
 		cfg.Event = func(string) {}
+	}
+	if cfg.Died == nil {
+		cfg.Died = func(int, string) {}
 	}
 	return &Process{cfg: cfg, up: make(chan struct{})}
 }
@@ -178,6 +184,7 @@ func (p *Process) runOnce(ctx context.Context) error {
 	}
 	if ctx.Err() == nil {
 		p.cfg.Event(fmt.Sprintf("the %s (process %d) ended: %v", p.cfg.Name, child.cmd.Process.Pid, waited))
+		p.cfg.Died(child.cmd.Process.Pid, fmt.Sprint(waited))
 	}
 	return nil
 }

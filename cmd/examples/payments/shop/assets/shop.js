@@ -1,275 +1,122 @@
-// The script of the two tills. With it the browser sends the payments and
-// sends them again when no answer comes; without it the form does, and the
-// server is the client. The words are all in the page.
+// The script of the page. With it the browser sends the payments and sends them
+// again when no answer comes; without it the form does, and the server is the
+// client. What changes by itself comes through htmx: the stream says that
+// something has changed, and #live fetches it.
+
+import { refresh, Till } from "./till.js";
 
 const form = document.querySelector("#shop");
-const patience = Number(form.dataset.patience);
-
-// maxTries is how often a till sends before it leaves the next to the person.
-const maxTries = 12;
-
-const closed = ["paid", "paid-again", "refused"];
-const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-
-// randomText returns n characters of five random bits each.
-function randomText(n) {
-  const letters = "abcdefghijklmnopqrstuvwxyz234567";
-  return Array.from(crypto.getRandomValues(new Uint8Array(n)), (b) => letters[b & 31]).join("");
-}
-
-// Till is one till with its order. What it knows of the order lies in the
-// tab's session storage, so that a reload loses neither order nor key.
-class Till {
-  constructor(section) {
-    this.section = section;
-    this.name = section.dataset.till;
-    this.keyed = section.dataset.keyed === "true";
-    this.restore();
-  }
-
-  // open starts an order. The key comes before the first send and stays.
-  open(order, key) {
-    this.ticket = { order, key, sent: 0, state: "open", tries: [], running: 0, flying: 0 };
-    this.armed = null;
-    this.show();
-  }
-
-  renew() {
-    this.open(`o_${randomText(10)}`, this.keyed ? `k_${randomText(26)}` : "");
-  }
-
-  get settled() {
-    return closed.includes(this.ticket.state);
-  }
-
-  // restore takes up the order of before a reload unless it was settled. If it
-  // was being sent, nobody will hear that answer: the till with a key asks
-  // again, the one without leaves it to the person.
-  restore() {
-    const saved = JSON.parse(sessionStorage.getItem(this.name));
-    if (!saved || closed.includes(saved.state)) {
-      const value = (name) => form.elements[`${this.name}-${name}`]?.value ?? "";
-      this.open(value("order"), value("key"));
-      return;
-    }
-    const interrupted = saved.running > 0;
-    this.ticket = { ...saved, running: 0, flying: 0 };
-    this.armed = saved.sent > 0 ? Promise.resolve() : null;
-    if (interrupted) {
-      this.ticket.state = "unknown";
-      this.ticket.tries.push("page reloaded before the answer");
-    }
-    this.show();
-    if (interrupted && this.keyed) {
-      this.settle();
-    }
-  }
-
-  // pay sends the order once for each click, all at the same time. The chosen
-  // fault is switched on first, once for each order: two clicks wait for it
-  // together.
-  async pay(clicks) {
-    const ticket = this.ticket;
-    try {
-      await (this.armed ??= arm());
-    } catch (error) {
-      this.armed = null;
-      ticket.tries.push(`not sent, for the fault could not be switched on: ${error.message}`);
-      this.show();
-      return;
-    }
-    await Promise.all(Array.from({ length: clicks }, () => this.settle(ticket)));
-  }
-
-  // settle sends until there is a result, and gives up after maxTries.
-  async settle(ticket = this.ticket) {
-    ticket.running++;
-    for (let n = 0; n < maxTries && ticket === this.ticket; n++) {
-      const { state, text, pause } = await this.send(ticket);
-      ticket.tries.push(text);
-      if (rank(state) >= rank(ticket.state)) {
-        ticket.state = state;
-      }
-      if (ticket.state === "paid" && !this.keyed && ticket.sent > 1) {
-        ticket.state = "paid-again";
-      }
-      this.show();
-      if (closed.includes(state)) {
-        break;
-      }
-      await wait(pause ?? Math.min(2000, 250 * 2 ** n));
-    }
-    ticket.running--;
-    this.show();
-  }
-
-  // send makes one request. No answer and none in time are the same: unknown.
-  async send(ticket) {
-    const headers = { "Content-Type": "application/json", "X-Order-Id": ticket.order };
-    if (this.keyed) {
-      headers["Idempotency-Key"] = `"${ticket.key}"`;
-    }
-    ticket.sent++;
-    ticket.flying++;
-    this.show();
-    try {
-      const answer = await fetch(this.section.dataset.path, {
-        method: "POST",
-        headers,
-        body: form.dataset.payment,
-        signal: AbortSignal.timeout(patience),
-      });
-      return describe(answer, await answer.text());
-    } catch {
-      return { state: "unknown", text: "no answer" };
-    } finally {
-      ticket.flying--;
-      watch();
-    }
-  }
-
-  show() {
-    const { order, key, sent, state, tries, flying } = this.ticket;
-    const shown = flying > 0 && !closed.includes(state) ? "sending" : state;
-    const put = (name, text) => {
-      const at = this.section.querySelector(`[data-show=${name}]`);
-      if (at) {
-        at.textContent = text;
-      }
-    };
-    put("order", order);
-    put("key", key);
-    put("sent", sent === 0 ? "not sent yet" : sent === 1 ? "sent once" : `sent ${sent} times`);
-    put("pay", state === "open" && sent === 0 ? form.dataset.first : form.dataset.again);
-    const lines = tries.map((text) => {
-      const line = document.createElement("li");
-      line.textContent = text;
-      return line;
-    });
-    this.section.querySelector(".tries").replaceChildren(...lines);
-    for (const saying of this.section.querySelectorAll("[data-say]")) {
-      saying.hidden = saying.dataset.say !== shown;
-    }
-    this.section.dataset.state = shown;
-    sessionStorage.setItem(this.name, JSON.stringify(this.ticket));
-  }
-}
-
-// rank orders what several sends of one order tell: the best news counts.
-function rank(state) {
-  return ["open", "unknown", "again", "refused", "paid", "paid-again"].indexOf(state);
-}
-
-// describe says what an answer means for the order, as the server does for a
-// page without a script.
-function describe(answer, body) {
-  let content = {};
-  try {
-    content = JSON.parse(body) ?? {};
-  } catch {
-    // The status says enough.
-  }
-  const parts = [
-    `${answer.status} ${answer.statusText}`.trim(),
-    answer.headers.get("Semel-Outcome"),
-    content.id && `payment ${content.id}`,
-    content.title,
-  ];
-  const text = parts.filter(Boolean).join(" · ");
-  if (answer.ok) {
-    return { state: "paid", text };
-  }
-  const open = answer.status >= 500 || [408, 409, 425, 429].includes(answer.status);
-  const seconds = Number(answer.headers.get("Retry-After"));
-  return { state: open ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
-}
-
-// arm switches the chosen fault on for the next requests.
-async function arm() {
-  const { fault, times } = Object.fromEntries(new FormData(form));
-  if (fault === "none") {
-    return;
-  }
-  const answer = await fetch("/demo/faults", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ fault, times: Number(times) }),
-  });
-  if (!answer.ok) {
-    throw new Error(`POST /demo/faults was answered with ${answer.status}`);
-  }
-}
-
-// watch brings the money and the requests up to date; only what changed is
-// replaced, so that a screen reader speaks of news alone. An answer that a
-// later look has overtaken is dropped.
-let looks = 0;
-async function watch() {
-  const look = ++looks;
-  const stale = document.querySelector("#stale");
-  let page;
-  try {
-    const answer = await fetch("/shop/live");
-    page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  } catch {
-    stale.hidden = false;
-    return;
-  }
-  stale.hidden = true;
-  if (look !== looks) {
-    return;
-  }
-  for (const part of page.querySelectorAll("div[id]")) {
-    const here = document.getElementById(part.id);
-    if (here.innerHTML !== part.innerHTML) {
-      here.replaceChildren(...part.childNodes);
-    }
-  }
-}
+const tills = [...document.querySelectorAll(".till")].map((section) => new Till(section));
+const at = (where) => tills.filter((till) => where === "all" || till.name === where);
 
 // act does what a button asks for. Tills take turns, so that each meets the
 // fault that was switched on for it.
 async function act(button) {
   const [what, where] = button.value.split(" ");
-  const at = tills.filter((till) => where === "both" || till.name === where);
-  for (const till of at) {
-    if (what === "new" || (till.settled && (what === "twice" || where === "both"))) {
+  switch (what) {
+    case "new":
+      at(where).forEach((till) => till.renew());
+      break;
+    case "reload":
+      await Promise.all(at(where).map((till) => till.payAndLeave()));
+      location.reload();
+      break;
+    case "step":
+      for (const till of at(where)) {
+        till.field("shown").value++;
+      }
+      break;
+    case "yes":
+    case "no":
+      // The buttons are about to go, and the truth comes in their place.
+      button.closest(".account").focus();
+      await post(button);
+      at(where).forEach((till) => till.guessed());
+      break;
+    case "apply":
+    case "run":
+      await post(button);
+      break;
+    default:
+      await pay(what, where);
+  }
+  refresh();
+}
+
+async function pay(what, where) {
+  for (const till of at(where)) {
+    if (till.settled && (what === "twice" || where === "all")) {
       till.renew();
     }
   }
-  if (what === "new") {
-    return;
-  }
-  for (const till of at) {
+  for (const till of at(where)) {
     await till.pay(what === "twice" ? 2 : 1);
   }
 }
 
-// The choice of fault outlives a reload as the orders do.
-for (const name of ["fault", "times"]) {
-  const saved = sessionStorage.getItem(name);
-  if (saved) {
-    form.elements[name].value = saved;
+// post sends the form as it would be without a script; of the page that comes
+// back only a refusal is of interest.
+async function post(button) {
+  const refused = document.querySelector("#refused");
+  const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
+  refused.hidden = answer.ok;
+  if (!answer.ok) {
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    refused.textContent = page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`;
   }
 }
-form.addEventListener("change", (event) => {
-  sessionStorage.setItem(event.target.name, event.target.value);
+
+// The choices outlive a reload as the orders do, unless the page was opened
+// through a link that makes them.
+const choices = ["fault", "times", "guess", "step", "newkeys", "otheramount", "lease", "bank", "seed", "shoppers", "trouble"];
+for (const name of choices) {
+  const saved = sessionStorage.getItem(name);
+  const field = form.elements[name];
+  if (saved === null || location.search) {
+    continue;
+  }
+  if (field.type === "checkbox") {
+    field.checked = saved === "on";
+  } else {
+    field.value = saved;
+  }
+}
+
+// link keeps the address of the present choices.
+function link() {
+  const made = [...new FormData(form)].filter(([name]) => choices.includes(name));
+  document.querySelector("#link").href = `/?${new URLSearchParams(made)}`;
+}
+
+form.addEventListener("change", ({ target }) => {
+  const off = target.type === "checkbox" && !target.checked;
+  sessionStorage.setItem(target.name, off ? "" : target.value);
+  link();
+  refresh();
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   act(event.submitter);
 });
 
+// stale says that the figures are old, until they come again. The stream comes
+// back by itself; a look that failed is taken again, since it was at news.
+const stale = (is) => (document.querySelector("#stale").hidden = !is);
+document.body.addEventListener("htmx:sse:error", () => stale(true));
+document.body.addEventListener("htmx:sse:after:connection", () => stale(false));
+for (const event of ["htmx:error", "htmx:response:error"]) {
+  document.body.addEventListener(event, ({ target }) => {
+    stale(true);
+    if (target.id === "live") {
+      setTimeout(refresh, 1000);
+    }
+  });
+}
+document.body.addEventListener("htmx:after:swap", () => stale(false));
+
 // A page without a script keeps its orders in a cookie, for all tabs alike.
 document.cookie = "shop_orders=; path=/; max-age=0; samesite=strict";
 for (const part of document.querySelectorAll(".scripted")) {
   part.hidden = false;
 }
-const tills = [...document.querySelectorAll(".till")].map((section) => new Till(section));
-
-for (;;) {
-  await wait(1000);
-  if (!document.hidden) {
-    await watch();
-  }
-}
+link();

@@ -1,0 +1,61 @@
+package crowd
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// maxBody is the longest body that is read, in bytes.
+const maxBody = 4 << 10
+
+// Handler starts a run on POST, with Settings as its body, and answers GET
+// with the Report.
+func (c *Crowd) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet:
+			payments.WriteJSON(w, http.StatusOK, c.Report())
+		case http.MethodPost:
+			if problem := c.accept(r); problem != nil {
+				problem.Write(w)
+				return
+			}
+			c.changed()
+			payments.WriteJSON(w, http.StatusAccepted, c.Report())
+		default:
+			payments.NotFound(w, r)
+		}
+	})
+}
+
+// accept starts the run that r asks for.
+func (c *Crowd) accept(r *http.Request) *payments.Problem {
+	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
+		return p
+	}
+	refuse := func(field, detail string) *payments.Problem {
+		p := payments.NewProblem(http.StatusBadRequest, "crowd-invalid", detail)
+		p.Field = field
+		return p
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return refuse("", "the body did not arrive whole")
+	}
+	s := Settings{Shoppers: 1000, Trouble: 10}
+	if err := json.Unmarshal(body, &s, json.RejectUnknownMembers(true)); err != nil {
+		return refuse("", fmt.Sprintf(`the body must be {"seed":N,"shoppers":N,"trouble":N,"newKeys":false}: %v`, err))
+	}
+	if field, detail := s.check(); field != "" {
+		return refuse(field, detail)
+	}
+	if !c.begin(s) {
+		return payments.NewProblem(http.StatusConflict, "crowd-running", "a run is under way; its progress is at GET /demo/crowd")
+	}
+	return nil
+}

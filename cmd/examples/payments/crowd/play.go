@@ -1,0 +1,218 @@
+package crowd
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// settleWithin is how long the bank may still be busy with requests that
+// nobody waits for any more.
+const settleWithin = payments.SlowFor + 500*time.Millisecond
+
+// play lets everybody shop, waits for what is still on its way, and counts.
+func (c *Crowd) play(ctx context.Context, s Settings) {
+	before, err := c.ledger(ctx)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, Within)
+	defer cancel()
+	run := "crowd-" + strings.ToLower(rand.Text()[:10])
+	slots := make(chan struct{}, AtOnce)
+	var shoppers sync.WaitGroup
+	want := make([]int64, len(payments.Doors()))
+	for i := range s.Shoppers {
+		for d, door := range payments.Doors() {
+			o := s.draw(run, i)
+			want[d] += o.price
+			shoppers.Go(func() { c.shop(within, visit{order: o, door: door, part: d, newKeys: s.NewKeys, slots: slots}) })
+		}
+	}
+	shoppers.Wait()
+	if s.Trouble > 0 {
+		pause(ctx, settleWithin)
+	}
+	after, err := c.ledger(ctx)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.update(func(r *Report) {
+		for i, p := range r.Doors {
+			r.Doors[i].Want = want[i]
+			r.Doors[i].Ledger = after[p.Door].Minus(before[p.Door])
+		}
+		r.Broken = r.judge()
+		r.Holds = r.Broken == ""
+		r.Seconds = time.Since(c.began).Seconds()
+		r.Running = false
+	})
+}
+
+func (c *Crowd) fail(err error) {
+	c.update(func(r *Report) { r.Failed, r.Running = err.Error(), false })
+}
+
+// judge says what is wrong at the door with Semel, if something is.
+func (r *Report) judge() string {
+	n := int64(r.Shoppers)
+	for _, p := range r.Doors {
+		if p.Open > 0 {
+			return fmt.Sprintf("time was up: %d orders at the door %s were not answered within %v", p.Open, p.Door, Within)
+		}
+		if p.Ledger.Orders != n {
+			return fmt.Sprintf("somebody else paid meanwhile: the ledger has %d new orders at the door %s, and the run placed %d", p.Ledger.Orders, p.Door, n)
+		}
+		if p.Door != payments.Keyed {
+			continue
+		}
+		switch a := p.Ledger; {
+		case a.Charges != n:
+			return fmt.Sprintf("%d charges for %d orders", a.Charges, n)
+		case a.Payments != n:
+			return fmt.Sprintf("%d payments stored for %d orders", a.Payments, n)
+		case a.Taken != p.Want:
+			return fmt.Sprintf("%d taken for orders of %d, in minor units", a.Taken, p.Want)
+		}
+	}
+	return ""
+}
+
+// visit is one shopper at one door.
+type visit struct {
+	order
+	door    payments.Door
+	part    int // of the report
+	newKeys bool
+	slots   chan struct{}
+}
+
+// shop sends the order until there is an answer that settles it, or ctx ends.
+func (c *Crowd) shop(ctx context.Context, v visit) {
+	settled := false
+	for n := 0; !settled && ctx.Err() == nil; n++ {
+		select {
+		case v.slots <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		said := c.send(ctx, v, n)
+		<-v.slots
+		c.update(func(r *Report) {
+			p := &r.Doors[v.part]
+			p.Sends++
+			if said.status == 0 {
+				p.Silent++
+			}
+			if said.replayed {
+				p.Replayed++
+			}
+		})
+		if settled = said.settles(); !settled {
+			pause(ctx, max(said.wait, time.Duration(100+v.rng.IntN(200))*time.Millisecond))
+		}
+	}
+	c.update(func(r *Report) {
+		r.Done++
+		if !settled {
+			r.Doors[v.part].Open++
+		}
+	})
+}
+
+// said is what an answer says; without one its status is zero.
+type said struct {
+	status   int
+	replayed bool
+	wait     time.Duration
+}
+
+// settles reports whether the order needs no other answer.
+func (s said) settles() bool {
+	return s.status >= 200 && s.status < 500 && s.status != http.StatusConflict
+}
+
+// send makes the n-th request for an order, the first with its fault.
+func (c *Crowd) send(ctx context.Context, v visit, n int) said {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	body := payments.Marshal(payments.Order{Amount: v.price, Currency: "USD", RecipientID: "r_123"})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+v.door.Path(), bytes.NewReader(body))
+	if err != nil {
+		return said{}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(payments.HeaderCustomer, payments.Crowd)
+	req.Header.Set(payments.HeaderOrder, v.name)
+	if v.door != payments.Keyless {
+		key := v.name
+		if v.newKeys {
+			key += "-" + strconv.Itoa(n)
+		}
+		req.Header.Set(payments.HeaderKey, `"`+key+`"`)
+	}
+	// A request without a fault of its own says so: what a reader arms is not
+	// for the crowd.
+	fault := payments.NoFault
+	if n == 0 {
+		fault = v.fault
+	}
+	req.Header.Set(payments.HeaderFault, payments.FaultName(fault))
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return said{}
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return said{}
+	}
+	wait, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil {
+		wait = 0
+	}
+	return said{
+		status:   resp.StatusCode,
+		replayed: resp.Header.Get("Idempotent-Replayed") == "true",
+		wait:     time.Duration(wait) * time.Second,
+	}
+}
+
+// ledger reads the accounts.
+func (c *Crowd) ledger(ctx context.Context) (payments.Ledger, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/demo/ledger", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET /demo/ledger was answered with %s", resp.Status)
+	}
+	var l payments.Ledger
+	return l, json.NewDecoder(resp.Body).Decode(&l)
+}
+
+// pause waits on the clock.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

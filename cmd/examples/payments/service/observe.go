@@ -1,0 +1,27 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/semel-dev/semel"
+)
+
+var _ semel.Observer = watcher{}
+
+// watcher writes a line for each thing that Semel's store has said, so that one
+// can watch it, and passes it on.
+type watcher struct {
+	semel.Observer
+	log *slog.Logger
+}
+
+// Observe writes the line. What became of the request has a line of
+// semelhttp's own.
+func (w watcher) Observe(ctx context.Context, e semel.Event) {
+	w.Observer.Observe(ctx, e)
+	if e.Kind == semel.EventRequest {
+		return
+	}
+	w.log.DebugContext(ctx, "semel: event", "event", e.Kind.String(), "attempt", e.Attempt, "operation_id", e.OperationID.String())
+}

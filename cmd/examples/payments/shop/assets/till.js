@@ -1,0 +1,238 @@
+// One till of the page, as a client that sends payments and sends them again
+// when no answer comes. The words are all in the page.
+
+const form = document.querySelector("#shop");
+const patience = Number(form.dataset.patience);
+
+// maxTries is how often a till sends before it leaves the next to the person.
+const maxTries = 12;
+
+const closed = ["paid", "paid-again", "refused"];
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const chosen = (name) => form.elements[name].checked;
+
+// refresh brings the money and the diagrams up to date.
+export function refresh() {
+  document.querySelector("#live").dispatchEvent(new Event("refresh"));
+}
+
+// randomText returns n characters of five random bits each.
+function randomText(n) {
+  const letters = "abcdefghijklmnopqrstuvwxyz234567";
+  return Array.from(crypto.getRandomValues(new Uint8Array(n)), (b) => letters[b & 31]).join("");
+}
+
+const newKey = () => `k_${randomText(26)}`;
+
+// Till is one till with its order. What it knows of the order lies in the
+// tab's session storage, so that a reload loses neither order nor key.
+export class Till {
+  constructor(section) {
+    this.section = section;
+    this.name = section.dataset.till;
+    this.keyed = section.dataset.keyed === "true";
+    this.safe = section.dataset.safe === "true";
+    this.restore();
+  }
+
+  // open starts an order. The key comes before the first send and stays.
+  open(order, key) {
+    this.ticket = { order, key, sent: 0, state: "open", tries: [], running: 0, flying: 0 };
+    this.armed = null;
+    this.field("shown").value = 1;
+    this.show();
+  }
+
+  renew() {
+    this.open(`o_${randomText(10)}`, this.keyed ? newKey() : "");
+  }
+
+  field(name) {
+    return form.elements[`${this.name}-${name}`];
+  }
+
+  get settled() {
+    return closed.includes(this.ticket.state);
+  }
+
+  // restore takes up the order of before a reload unless it was settled. If it
+  // was being sent, nobody will hear that answer: a till with a key asks
+  // again, the one without leaves it to the person.
+  restore() {
+    const saved = JSON.parse(sessionStorage.getItem(this.name));
+    if (!saved || closed.includes(saved.state)) {
+      this.open(this.field("order").value, this.field("key")?.value ?? "");
+      return;
+    }
+    const interrupted = saved.running > 0;
+    this.ticket = { ...saved, running: 0, flying: 0 };
+    this.armed = saved.sent > 0 ? Promise.resolve() : null;
+    if (interrupted) {
+      this.ticket.state = "unknown";
+      this.ticket.tries.push("page reloaded before the answer");
+    }
+    this.show();
+    if (interrupted && this.keyed) {
+      this.settle();
+    }
+  }
+
+  // pay sends the order once for each click, all at the same time. The chosen
+  // fault is switched on first, once for each order: two clicks wait for it
+  // together.
+  async pay(clicks) {
+    const ticket = this.ticket;
+    try {
+      await (this.armed ??= arm());
+    } catch (error) {
+      this.armed = null;
+      ticket.tries.push(`not sent, for the fault could not be switched on: ${error.message}`);
+      this.show();
+      return;
+    }
+    const first = Promise.all(Array.from({ length: clicks }, () => this.settle(ticket)));
+    // A till that waits for a guess does not keep the next one from paying.
+    await Promise.race([first, new Promise((done) => (this.waits = done))]);
+  }
+
+  // payAndLeave sends the order and waits only until it is on its way.
+  async payAndLeave() {
+    const sent = new Promise((done) => (this.sent = done));
+    this.pay(1);
+    await sent;
+    await wait(50);
+  }
+
+  // settle sends until there is a result, and gives up after maxTries.
+  async settle(ticket = this.ticket) {
+    ticket.running++;
+    for (let n = 0; n < maxTries && ticket === this.ticket; n++) {
+      const { state, text, pause } = await this.send(ticket);
+      ticket.tries.push(text);
+      if (rank(state) >= rank(ticket.state)) {
+        ticket.state = state;
+      }
+      if (ticket.state === "paid" && (!this.safe || chosen("newkeys")) && ticket.sent > 1) {
+        ticket.state = "paid-again";
+      }
+      this.show();
+      if (closed.includes(state)) {
+        break;
+      }
+      if (state === "unknown" && chosen("guess") && !ticket.guessed) {
+        this.waits?.();
+        await new Promise((done) => (this.go = done));
+      }
+      await wait(pause ?? Math.min(2000, 250 * 2 ** n));
+    }
+    ticket.running--;
+    this.show();
+  }
+
+  // guessed lets a till go on that waited for the reader's guess.
+  guessed() {
+    this.ticket.guessed = true;
+    this.go?.();
+  }
+
+  // send makes one request. No answer and none in time are the same: unknown.
+  async send(ticket) {
+    const headers = { "Content-Type": "application/json", "X-Order-Id": ticket.order };
+    const again = ticket.sent > 0;
+    if (this.keyed && again && chosen("newkeys")) {
+      ticket.key = newKey();
+    }
+    if (this.keyed) {
+      headers["Idempotency-Key"] = `"${ticket.key}"`;
+    }
+    ticket.sent++;
+    ticket.flying++;
+    this.show();
+    this.sent?.();
+    try {
+      const answer = await fetch(this.section.dataset.path, {
+        method: "POST",
+        headers,
+        body: again && chosen("otheramount") ? form.dataset.otherPayment : form.dataset.payment,
+        signal: AbortSignal.timeout(patience),
+      });
+      return describe(answer, await answer.text());
+    } catch {
+      return { state: "unknown", text: "no answer" };
+    } finally {
+      ticket.flying--;
+    }
+  }
+
+  show() {
+    const { order, key, sent, state, tries, flying } = this.ticket;
+    const shown = flying > 0 && !closed.includes(state) ? "sending" : state;
+    const put = (name, text) => {
+      const at = this.section.querySelector(`[data-show=${name}]`);
+      if (at) {
+        at.textContent = text;
+      }
+    };
+    put("order", order);
+    put("key", key);
+    put("sent", sent === 0 ? "not sent yet" : sent === 1 ? "sent once" : `sent ${sent} times`);
+    put("pay", state === "open" && sent === 0 ? form.dataset.first : form.dataset.again);
+    this.field("order").value = order;
+    const lines = tries.map((text) => {
+      const line = document.createElement("li");
+      line.textContent = text;
+      return line;
+    });
+    this.section.querySelector(".tries").replaceChildren(...lines);
+    for (const saying of this.section.querySelectorAll("[data-say]")) {
+      saying.hidden = saying.dataset.say !== shown;
+    }
+    this.section.dataset.state = shown;
+    sessionStorage.setItem(this.name, JSON.stringify(this.ticket));
+  }
+}
+
+// rank orders what several sends of one order tell: the best news counts.
+function rank(state) {
+  return ["open", "unknown", "again", "refused", "paid", "paid-again"].indexOf(state);
+}
+
+// describe says what an answer means for the order, as the server does for a
+// page without a script.
+function describe(answer, body) {
+  let content = {};
+  try {
+    content = JSON.parse(body) ?? {};
+  } catch {
+    // The status says enough.
+  }
+  const parts = [
+    `${answer.status} ${answer.statusText}`.trim(),
+    answer.headers.get("Semel-Outcome"),
+    content.id && `payment ${content.id}`,
+    content.title,
+  ];
+  const text = parts.filter(Boolean).join(" · ");
+  if (answer.ok) {
+    return { state: "paid", text };
+  }
+  const open = answer.status >= 500 || [408, 409, 425, 429].includes(answer.status);
+  const seconds = Number(answer.headers.get("Retry-After"));
+  return { state: open ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
+}
+
+// arm switches the chosen fault on for the next requests.
+async function arm() {
+  const { fault, times } = Object.fromEntries(new FormData(form));
+  if (fault === "none") {
+    return;
+  }
+  const answer = await fetch("/demo/faults", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ fault, times: Number(times) }),
+  });
+  if (!answer.ok) {
+    throw new Error(`POST /demo/faults was answered with ${answer.status}`);
+  }
+}

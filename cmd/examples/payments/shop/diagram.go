@@ -1,0 +1,246 @@
+package shop
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+// lane is one of the four that take part.
+type lane int
+
+// The lanes, in their order on the page.
+const (
+	browser lane = iota
+	service
+	bank
+	store
+)
+
+var laneNames = []string{"browser", "service", "bank", "store"}
+
+// String is the lane's name.
+func (l lane) String() string { return laneNames[l] }
+
+// mark is how a hop is drawn.
+type mark string
+
+// The marks. Those from markKilled on stand on one lane, the others between
+// two.
+const (
+	markAsk     mark = "ask"
+	markAnswer  mark = "answer"
+	markLost    mark = "lost"
+	markKilled  mark = "killed"
+	markUnknown mark = "unknown"
+	markMoney   mark = "money"
+	markNote    mark = "note"
+)
+
+// hop is one thing that happened to a request, with the log line that says so.
+type hop struct {
+	At       time.Time
+	Mark     mark
+	From, To lane
+	Text     string
+	Line     string
+	// Final is true of an answer that settles the order.
+	Final bool
+}
+
+// sentence is the hop without the drawing.
+func (h hop) sentence() string {
+	switch h.Mark {
+	case markAsk, markAnswer:
+		return fmt.Sprintf("%s to %s: %s", h.From, h.To, h.Text)
+	case markLost:
+		return fmt.Sprintf("%s to %s, lost on the way: %s", h.From, h.To, h.Text)
+	default:
+		return fmt.Sprintf("%s: %s", h.From, h.Text)
+	}
+}
+
+// line is what a log line may say. Whose line it is shows in what it says.
+type line struct {
+	Time     time.Time `json:"time"`
+	Msg      string    `json:"msg"`
+	Event    string    `json:"event"`
+	Attempt  int64     `json:"attempt"`
+	Status   int       `json:"status"`
+	Outcome  string    `json:"outcome"`
+	Replayed bool      `json:"replayed"`
+	Key      string    `json:"key"`
+	Answer   string    `json:"answer"`
+	Amount   int64     `json:"amount"`
+	Charge   string    `json:"charge_key"`
+	Door     string    `json:"door"`
+	Found    bool      `json:"found"`
+	Which    string    `json:"which"`
+	PID      int       `json:"pid"`
+	How      string    `json:"how"`
+}
+
+// storyOf returns what happened to the requests, in the order of its time.
+// Lines that are no hop, such as summaries, are left out.
+func storyOf(requests []request) []hop {
+	var hops []hop
+	for _, r := range requests {
+		for _, raw := range r.Lines {
+			var l line
+			if json.Unmarshal([]byte(raw), &l) != nil {
+				continue
+			}
+			for _, h := range l.hops() {
+				h.At, h.Line = l.Time, raw
+				hops = append(hops, h)
+			}
+		}
+	}
+	slices.SortStableFunc(hops, func(a, b hop) int { return a.At.Compare(b.At) })
+	return hops
+}
+
+// hops returns what the line stands for: nothing, one hop, or two where the
+// loss of a message is also all that the browser hears of it.
+func (l line) hops() []hop {
+	switch l.Msg {
+	case "request passed on":
+		return one(markAsk, browser, service, l.order())
+	case "request lost":
+		return []hop{between(markLost, browser, service, l.order()), silence}
+	case "reply passed on":
+		h := between(markAnswer, service, browser, l.reply())
+		h.Final = l.Status >= 200 && l.Status < 500 && l.Status != http.StatusConflict
+		return []hop{h}
+	case "reply lost":
+		return []hop{between(markLost, service, browser, l.reply()), silence}
+	case "connection to the process broke":
+		return []hop{silence}
+	case "the client has gone":
+		return one(markUnknown, browser, browser, "gives up waiting: I do not know")
+	case "process ended":
+		return []hop{l.death()}
+	case "semel: event":
+		return l.ofSemel()
+	default:
+		return l.ofBusiness()
+	}
+}
+
+// silence is what the browser knows when nothing comes back.
+var silence = on(markUnknown, browser, "no answer: I do not know")
+
+func on(m mark, at lane, text string) hop { return hop{Mark: m, From: at, To: at, Text: text} }
+
+func between(m mark, from, to lane, text string) hop {
+	return hop{Mark: m, From: from, To: to, Text: text}
+}
+
+func one(m mark, from, to lane, text string) []hop { return []hop{between(m, from, to, text)} }
+
+// order is a request as the diagram calls it.
+func (l line) order() string {
+	if l.Key == "" {
+		return "pay, no key"
+	}
+	return "pay, key " + short(l.Key)
+}
+
+// reply is an answer as the diagram calls it.
+func (l line) reply() string {
+	text := fmt.Sprintf("%d %s", l.Status, strings.ToLower(http.StatusText(l.Status)))
+	switch {
+	case l.Replayed:
+		text += ", replayed"
+	case l.Outcome != "" && l.Outcome != "executed":
+		text = fmt.Sprintf("%d %s", l.Status, l.Outcome)
+	}
+	return text
+}
+
+func (l line) death() hop {
+	at := service
+	if l.Which == "bank" {
+		at = bank
+	}
+	if l.How == "signal: killed" {
+		return on(markKilled, at, fmt.Sprintf("killed, process %d", l.PID))
+	}
+	return on(markKilled, at, fmt.Sprintf("process %d ended: %s", l.PID, l.How))
+}
+
+// ofSemel is what Semel's store has said.
+func (l line) ofSemel() []hop {
+	switch l.Event {
+	case "claimed", "reclaimed":
+		return one(markAsk, service, store, "claims the key")
+	case "takeover":
+		return one(markAsk, service, store, fmt.Sprintf("takes the key over, attempt %d", l.Attempt))
+	case "in_progress":
+		return one(markAnswer, store, service, fmt.Sprintf("held by attempt %d", l.Attempt))
+	case "replayed":
+		return one(markAnswer, store, service, "done: the saved answer")
+	case "key_reused":
+		return one(markAnswer, store, service, "key of another request")
+	case "done":
+		return one(markAsk, service, store, "commits payment and answer")
+	case "released":
+		return one(markAsk, service, store, "gives the key back")
+	case "unknown":
+		return one(markAsk, service, store, "saves: end not known")
+	case "lease_lost":
+		return one(markAnswer, store, service, "overtaken")
+	default:
+		return one(markAnswer, store, service, strings.ReplaceAll(l.Event, "_", " "))
+	}
+}
+
+// ofBusiness is what the payment service and the bank do.
+func (l line) ofBusiness() []hop {
+	switch l.Msg {
+	case "looked for the key":
+		if l.Found {
+			return one(markAnswer, store, service, "key found: its answer")
+		}
+		return one(markAnswer, store, service, "key not found")
+	case "asks the bank":
+		return one(markAsk, service, bank, "charge as "+short(l.Charge))
+	case "charge":
+		return []hop{l.charge()}
+	case "the bank answered":
+		return one(markAnswer, bank, service, fmt.Sprintf("%d %s", l.Status, strings.ToLower(http.StatusText(l.Status))))
+	case "the bank gave no usable answer":
+		return []hop{on(markNote, service, "no usable answer")}
+	case "paid":
+		if l.Door == string(payments.Keyed) {
+			return one(markAsk, service, store, "writes the payment")
+		}
+		return one(markAsk, service, store, "commits the payment")
+	case "charged and not saved":
+		return []hop{on(markNote, service, "charged and not saved")}
+	case "saved the key":
+		return one(markAsk, service, store, "saves key and answer")
+	default:
+		return nil
+	}
+}
+
+// charge is the bank's part. Only taken moves money.
+func (l line) charge() hop {
+	switch l.Answer {
+	case "taken":
+		return on(markMoney, bank, "takes "+money(l.Amount))
+	case "already taken":
+		return on(markNote, bank, "knows it: no charge")
+	default:
+		return on(markNote, bank, l.Answer+": no charge")
+	}
+}
+
+// short is the beginning of an id, for people.
+func short(id string) string { return id[:min(len(id), 8)] }

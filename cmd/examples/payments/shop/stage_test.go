@@ -1,0 +1,238 @@
+package shop_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
+	"github.com/semel-dev/semel/cmd/examples/payments/shop"
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+func TestVendoredFilesAreTheOnesThatWereRecorded(t *testing.T) {
+	t.Parallel()
+	const dir = "assets/vendor"
+	sums, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+	assert.NoError(t, err)
+	recorded := map[string]string{}
+	for line := range strings.Lines(string(sums)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		recorded[name] = sum
+	}
+	files, err := os.ReadDir(dir)
+	assert.NoError(t, err)
+	assert.Equal(t, len(files), len(recorded)+1, "files, with the record itself")
+	for name, want := range recorded {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		assert.NoError(t, err)
+		sum := sha256.Sum256(content)
+		assert.Equal(t, hex.EncodeToString(sum[:]), want, "%s", name)
+	}
+}
+
+// lost is the log of one order whose answer did not arrive.
+func lost(order string) map[string]any {
+	return map[string]any{
+		"door": "keyed", "order": order, "method": "POST", "path": "/payments", "ended": true,
+		"lines": []string{
+			`{"time":"2026-01-01T00:00:00.001Z","msg":"request passed on","key":"0123456789ab"}`,
+			`{"time":"2026-01-01T00:00:00.002Z","msg":"semel: event","event":"claimed","attempt":1}`,
+			`{"time":"2026-01-01T00:00:00.003Z","msg":"asks the bank","charge_key":"c0ffee00-1"}`,
+			`{"time":"2026-01-01T00:00:00.004Z","msg":"charge","answer":"taken","amount":2500}`,
+			`{"time":"2026-01-01T00:00:00.006Z","msg":"reply lost","status":201}`,
+			`{"time":"2026-01-01T00:00:00.005Z","msg":"semel: event","event":"done","attempt":1}`,
+		},
+	}
+}
+
+// sentences are the hops that the page shows, in words.
+func sentences(page string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`<li data-mark="[^"]*"><span>([^<]*)</span>`).FindAllStringSubmatch(page, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+func TestStory(t *testing.T) {
+	t.Parallel()
+
+	t.Run("the latest order is told in the order of time, as a picture and in words", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.log = []map[string]any{lost("o_1"), lost("o_2")}
+		v := visit(t, base)
+		assert.Equal(t, sentences(v.page), []string{
+			"browser to service: pay, key 01234567",
+			"service to store: claims the key",
+			"service to bank: charge as c0ffee00",
+			"bank: takes $25.00",
+			"service to store: commits payment and answer",
+			"service to browser, lost on the way: 201 created",
+			"browser: no answer: I do not know",
+		})
+		assert.Equal(t, strings.Count(v.page, `<g class="hop ask">`), 4)
+		assert.Contains(t, v.page, `<code>semel: event event=claimed attempt=1</code>`)
+		v.open("/shop/live")
+		assert.Equal(t, len(sentences(v.page)), 7, "hops of the fragment")
+	})
+
+	t.Run("who guesses first sees what the browser saw, and then the rest", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		order := v.fields().Get("keyed-order")
+		front.log = []map[string]any{lost(order)}
+		v.open("/?guess=on")
+		assert.Equal(t, sentences(v.page), []string{"browser to service: pay, key 01234567", "browser: no answer: I do not know"})
+		assert.Contains(t, v.page, "No answer came. Was the customer charged?")
+		assert.True(t, !strings.Contains(v.page, "takes $25.00"), "the answer shows before the guess")
+		v.press("no keyed", url.Values{"guess": {"on"}})
+		assert.Equal(t, len(sentences(v.page)), 7, "hops after the guess")
+		assert.Contains(t, v.page, "You said no. It was charged once. The client could not know.")
+		v.press("yes keyed", url.Values{"guess": {"on"}})
+		assert.Contains(t, v.page, "You said no.")
+		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("an order that has its answer leaves nothing to guess", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		paid := lost("o_1")
+		paid["lines"] = append(paid["lines"].([]string), `{"time":"2026-01-01T00:00:01Z","msg":"reply passed on","status":201}`)
+		front.log = []map[string]any{paid}
+		v := visit(t, base)
+		v.open("/?guess=on")
+		assert.Equal(t, len(sentences(v.page)), 8, "hops")
+	})
+
+	t.Run("step by step there is one hop more with each press, and the money at the end", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.log = []map[string]any{lost("o_1")}
+		v := visit(t, base)
+		v.open("/?step=on")
+		for n := 1; n < 7; n++ {
+			assert.Equal(t, len(sentences(v.page)), n, "hops")
+			assert.Contains(t, v.page, "The money is shown after the last step.")
+			v.press("step keyed", url.Values{"step": {"on"}})
+		}
+		assert.Equal(t, len(sentences(v.page)), 7, "hops at the end")
+		assert.True(t, !strings.Contains(v.page, "after the last step"), "the money is still hidden")
+	})
+}
+
+func TestBreaking(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a new key for each send is another key from the second send on", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		broken := url.Values{"newkeys": {"on"}}
+		v.press("pay keyed", broken)
+		v.press("pay keyed", broken)
+		assert.True(t, front.sent[0].Key != front.sent[1].Key, "both sends carry %s", front.sent[0].Key)
+		assert.Equal(t, front.sent[1].Order, front.sent[0].Order, "order")
+		state, _, _ := v.says("keyed")
+		assert.Equal(t, state, "paid-again")
+	})
+
+	t.Run("another amount goes out from the second send on, under the same key", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("twice keyed", url.Values{"otheramount": {"on"}})
+		assert.Equal(t, front.sent[0].Key, front.sent[1].Key, "key")
+		bodies := front.sent[0].Body + front.sent[1].Body
+		assert.Contains(t, bodies, `"amount":2500`)
+		assert.Contains(t, bodies, `"amount":2600`)
+	})
+
+	t.Run("lease and bank are set behind, and the page comes back with its choices", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		order := v.fields().Get("keyed-order")
+		v.press("apply", url.Values{"lease": {"500ms"}, "bank": {"forgets"}, "fault": {"slow"}})
+		assert.Equal(t, front.settings["/demo/service"], map[string]any{"lease": "500ms"})
+		assert.Equal(t, front.settings["/demo/bank"], map[string]any{"dedupe": false})
+		assert.Contains(t, v.page, "Now: a lease of 500ms; a bank that does not look at keys.")
+		assert.Contains(t, v.page, `value="slow" checked`)
+		assert.Equal(t, v.fields().Get("keyed-order"), order, "order")
+	})
+}
+
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a run is started with what the form says, and its link has it all", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("run", url.Values{"seed": {"7"}, "shoppers": {"20"}, "trouble": {"5"}, "newkeys": {"on"}})
+		assert.Equal(t, front.settings["/demo/crowd"], map[string]any{"seed": 7.0, "shoppers": 20.0, "trouble": 5.0, "newKeys": true})
+		const link = "/?bank=remembers&amp;fault=none&amp;lease=2s&amp;newkeys=on&amp;seed=7&amp;shoppers=20&amp;times=1&amp;trouble=5"
+		assert.Contains(t, v.page, link)
+		v.open(strings.ReplaceAll(link, "&amp;", "&"))
+		assert.Contains(t, v.page, link)
+		assert.Contains(t, v.page, `name="newkeys" value="on" checked`)
+	})
+
+	t.Run("a link that cannot be meant is refused by field", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.open("/?shoppers=0")
+		assert.Equal(t, v.status, http.StatusBadRequest)
+		assert.Contains(t, v.page, "The link cannot be used: shoppers is &#34;0&#34;, want a number from 1 to 1000")
+	})
+
+	t.Run("its progress and its table are shown", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.report = crowd.Report{
+			Settings: crowd.Settings{Seed: 7, Shoppers: 20}, Running: true, Done: 31,
+			Doors: []crowd.Part{{Door: payments.Keyed}, {Door: payments.Keyless}, {Door: payments.Naive}},
+		}
+		v := visit(t, base)
+		assert.Contains(t, v.page, `<progress max="60" value="31"`)
+
+		front.report.Running, front.report.Holds = false, true
+		front.report.Doors[1] = crowd.Part{
+			Door: payments.Keyless, Want: 40_000, Sends: 29, Silent: 9,
+			Ledger: payments.Account{Orders: 20, Payments: 21, Charges: 23, Taken: 46_000},
+		}
+		v.open("/shop/live")
+		assert.Contains(t, v.page, `<tr data-row="keyless" class="over"><th scope="row">No key</th><td>20</td><td>23</td><td class="extra">3</td>`+
+			`<td>$400.00</td><td>$460.00</td><td class="extra">$60.00</td><td>29</td><td>9</td><td>0</td></tr>`)
+		assert.Contains(t, v.page, "At the till with Semel every order was answered, charged and stored once.")
+	})
+
+	t.Run("a run that the demo refuses is said so", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		front.broken = true
+		v.press("run", nil)
+		assert.Equal(t, v.status, http.StatusBadGateway)
+		assert.Contains(t, v.page, "The demo did not do it: POST /demo/crowd was answered with 500")
+	})
+}
+
+func TestHtmxWaitsForItsExtension(t *testing.T) {
+	t.Parallel()
+	_, base := newShop(t, shop.Config{})
+	// A deferred htmx begins before an extension that loads after it, and the
+	// page then never hears the stream.
+	assert.Contains(t, visit(t, base).page, `<script src="/shop/vendor/htmx.min.js"></script>`+"\n"+
+		`<script src="/shop/vendor/hx-sse.min.js"></script>`)
+}

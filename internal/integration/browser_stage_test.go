@@ -1,0 +1,278 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+// evaluate returns what an expression gives in the page, promises awaited.
+func evaluate[T any](b tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	assert.NoError(b.t, err, "evaluate %s", expression)
+	return got
+}
+
+// tick ticks a box.
+func (b tab) tick(name string) {
+	b.t.Helper()
+	b.do("tick "+name, chromedp.Click(chromedp.CSS(`input[name="`+name+`"]`)))
+}
+
+// hops are the marks of a till's diagram, in their order.
+func (b tab) hops(till string) []string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	markup, err := chromedp.Run(ctx, chromedp.OuterHTML(chromedp.CSS("#story-"+till)))
+	assert.NoError(b.t, err)
+	var marks []string
+	for part := range strings.SplitSeq(markup, `<g class="hop `) {
+		mark, _, _ := strings.Cut(part, `"`)
+		if !strings.HasPrefix(part, "<div") {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
+}
+
+// TestStage drives what the page shows beside the money.
+func TestStage(t *testing.T) {
+	t.Parallel()
+	browser := startChromium(t)
+	program := buildDemo(t)
+
+	for _, mode := range []struct {
+		name    string
+		scripts bool
+	}{
+		{"with JavaScript", true},
+		{"without JavaScript", false},
+	} {
+		start := func(t *testing.T, query string) (tab, demo) {
+			t.Helper()
+			t.Parallel()
+			d := startDemo(t, program)
+			b := openTab(t, browser, mode.scripts)
+			b.open(d.base + "/" + query)
+			return b, d
+		}
+		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
+
+			t.Run("a kill after the charge is drawn: money, the kill, and that the browser does not know", func(t *testing.T) {
+				b, _ := start(t, "")
+				b.choose("killed-after-charge")
+				b.press("pay keyed")
+				b.settle("keyed")
+				eventually(t, "the takeover is drawn", func() bool {
+					return strings.Contains(b.text("#story-keyed ol"), "bank: knows it: no charge")
+				})
+				got := strings.Join(b.hops("keyed"), " ")
+				for _, mark := range []string{"money", "killed", "unknown"} {
+					assert.Equal(t, strings.Count(got, mark), 1, "%s in %s", mark, got)
+				}
+				assert.Contains(t, b.text("#story-keyed ol"), "service to store: takes the key over, attempt 2")
+				assert.Contains(t, b.text("#story-keyed ol"), "process ended process=supervisor which=service")
+			})
+
+			t.Run("a lost reply is cut, and the repeat is answered from the store", func(t *testing.T) {
+				b, _ := start(t, "?fault=reply-lost")
+				b.press("pay keyed")
+				b.settle("keyed")
+				b.waitFor("#story-keyed .hop:last-child.answer")
+				b.waitFor(`#account-keyed [data-verdict="right"]`)
+				assert.Equal(t, b.hops("keyed"), []string{
+					"ask", "ask", "ask", "money", "answer", "ask", "ask", "lost", "unknown", // the order, and its lost reply
+					"ask", "answer", "answer", // the repeat
+				})
+			})
+
+			t.Run("who guesses first is asked before anything shows", func(t *testing.T) {
+				b, d := start(t, "?fault=killed-after-charge&guess=on")
+				b.press("pay keyed")
+				b.waitFor(`#account-keyed button[value="no keyed"]`)
+				assert.Equal(t, strings.Join(b.hops("keyed"), " "), "ask unknown")
+				assert.Equal(t, d.arrived("keyed"), 1, "requests before the guess")
+				b.press("no keyed")
+				b.waitFor("#story-keyed .guessed")
+				assert.Contains(t, b.text("#story-keyed .guessed"), "You said no. It was charged once.")
+				b.settle("keyed")
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+			})
+
+			t.Run("step by step shows one hop more with each press, and the money at the end", func(t *testing.T) {
+				b, _ := start(t, "?step=on")
+				b.press("pay keyed")
+				b.waitForState("keyed", "paid")
+				for n := 1; n < 8; n++ {
+					b.waitFor("#story-keyed .hop:nth-of-type(" + strconv.Itoa(4+n) + "):last-child")
+					b.waitFor(`button[value="step keyed"]`)
+					b.press("step keyed")
+				}
+				b.waitFor(`#account-keyed [data-verdict="right"]`)
+				assert.Equal(t, len(b.hops("keyed")), 8)
+			})
+
+			t.Run("a new key for each send is paid twice at the till with Semel too", func(t *testing.T) {
+				b, d := start(t, "?fault=reply-lost&newkeys=on")
+				b.press("pay keyed")
+				b.settle("keyed")
+				b.waitFor(`#account-keyed [data-verdict="over"]`)
+				assert.Equal(t, d.ledger("keyed"), paidTwice)
+			})
+
+			t.Run("another amount under the same key is refused, and taken without a key", func(t *testing.T) {
+				b, d := start(t, "?fault=reply-lost&otheramount=on")
+				b.press("pay all")
+				if !mode.scripts {
+					b.press("pay keyless")
+					b.press("pay keyed")
+				}
+				b.waitForState("keyed", "refused")
+				b.waitForState("keyless", "paid-again")
+				assert.Contains(t, b.text("#keyed .tries"), "422 Unprocessable Entity · key-reused")
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyless"), account{Orders: 1, Payments: 2, Charges: 2, Taken: 5100})
+			})
+
+			t.Run("a lease is set, and outlives a kill", func(t *testing.T) {
+				b, d := start(t, "?lease=500ms&fault=killed-after-charge")
+				b.press("apply")
+				b.waitFor("#now")
+				eventually(t, "the lease is set", func() bool {
+					var setting struct{ Lease string }
+					d.read("/demo/service", &setting)
+					return setting.Lease == "500ms"
+				})
+				b.press("pay keyed")
+				b.settle("keyed")
+				var setting struct{ Lease string }
+				d.read("/demo/service", &setting)
+				assert.Equal(t, setting.Lease, "500ms")
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+			})
+
+			t.Run("a crowd shops, and its table holds each order charged once at the till with Semel", func(t *testing.T) {
+				b, d := start(t, "?seed=7&shoppers=40&trouble=20")
+				b.press("run")
+				finished := func() bool {
+					var report struct {
+						Running bool `json:"running"`
+						Holds   bool `json:"holds"`
+						Done    int  `json:"done"`
+					}
+					d.read("/demo/crowd", &report)
+					return report.Holds && !report.Running && report.Done == 120
+				}
+				eventually(t, "the run holds", finished)
+				if !mode.scripts {
+					b.do("look again", chromedp.Click(chromedp.CSS("#run a")))
+				}
+				b.waitFor(`#run [data-row="keyed"]:not(.over)`)
+				assert.Contains(t, b.text("#run"), "At the till with Semel every order was answered, charged and stored once.")
+				assert.Equal(t, d.ledger("keyed").Charges, int64(40))
+				assert.Equal(t, d.ledger("keyed").Payments, int64(40))
+			})
+		})
+	}
+
+	t.Run("ten open pages ask for nothing while nothing changes, see what does, and hold up no end", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		pages := make([]tab, 10)
+		for i := range pages {
+			pages[i] = openTab(t, browser, true)
+			pages[i].open(d.base)
+			pages[i].waitFor(`#live:not(.htmx-request)`)
+		}
+		const requests = `performance.getEntriesByType("resource").length`
+		settled := func(b tab) int {
+			return evaluate[int](b, `(async () => {
+				let n = -1;
+				while (n !== `+requests+`) {
+					n = `+requests+`;
+					await new Promise((done) => setTimeout(done, 500));
+				}
+				return n;
+			})()`)
+		}
+		before := make([]int, len(pages))
+		for i, b := range pages {
+			before[i] = settled(b)
+		}
+		evaluate[bool](pages[0], `new Promise((done) => setTimeout(() => done(true), 2000))`)
+		for i, b := range pages {
+			assert.Equal(t, evaluate[int](b, requests), before[i], "requests of the idle page %d", i)
+		}
+		pages[0].press("pay keyed")
+		for _, b := range pages {
+			b.waitFor(`#account-keyed [data-verdict="right"]`)
+			b.waitFor("#story-keyed .hop.money")
+		}
+		began := time.Now()
+		d.stop()
+		assert.True(t, time.Since(began) < 3*time.Second, "the demo took %v to end", time.Since(began))
+	})
+
+	t.Run("a stream is open until the demo ends", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		resp, err := http.Get(d.base + "/demo/changes")
+		assert.NoError(t, err)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		assert.True(t, lines.Scan(), "no line")
+		assert.Equal(t, lines.Text(), "event: changed")
+		d.stop()
+		for lines.Scan() { //nolint:revive // what was written before may still come.
+		}
+		assert.NoError(t, lines.Err(), "the stream's end")
+	})
+
+	t.Run("the button that pays and reloads sends the same key again", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		b := openTab(t, browser, true)
+		b.open(d.base + "/")
+		b.choose("slow")
+		key := b.text("#keyed [data-show=key]")
+		b.press("reload keyed")
+		b.waitFor("#keyed .tries li:nth-child(2)")
+		assert.Contains(t, b.text("#keyed .tries"), "page reloaded before the answer")
+		b.waitForState("keyed", "paid")
+		assert.Equal(t, b.text("#keyed [data-show=key]"), key)
+		assert.Equal(t, d.ledger("keyed"), paidOnce)
+	})
+
+	t.Run("the whole page works by keyboard", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		b := openTab(t, browser, true)
+		b.open(d.base)
+		b.do("focus", chromedp.Focus(chromedp.CSS(`input[value="none"]`)))
+		// Two down from "nothing" is the lost reply, as in every group of radio
+		// buttons; from there the tab key leads to the tills.
+		b.do("choose", chromedp.KeyEvent(kb.ArrowDown+kb.ArrowDown))
+		assert.Equal(t, evaluate[string](b, `document.querySelector("input[name=fault]:checked").value`), "reply-lost")
+		for range 3 {
+			b.do("tab", chromedp.KeyEvent("\t"))
+		}
+		assert.Equal(t, evaluate[string](b, `document.activeElement.value`), "twice all")
+		b.do("enter", chromedp.KeyEvent("\r"))
+		b.waitForState("keyed", "paid")
+		b.waitForState("keyless", "paid-again")
+	})
+}
