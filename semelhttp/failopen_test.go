@@ -23,7 +23,7 @@ func TestFailOpen(t *testing.T) {
 
 	t.Run("While the store is down the handler gets the whole request and the server's own ResponseWriter", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			s.store.set(func(s *faultyStore) { s.beginErr = down })
 			var leaked io.Reader

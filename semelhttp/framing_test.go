@@ -18,7 +18,7 @@ func TestFramingHeaders(t *testing.T) {
 
 	t.Run("A reply that went out in chunks leaves nothing of its framing to the retry", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				for _, part := range []string{"one ", "two"} {
@@ -36,7 +36,7 @@ func TestFramingHeaders(t *testing.T) {
 
 	t.Run("A handler's own length does not come between a layer that compresses and its client", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "5")
@@ -61,7 +61,7 @@ func TestFramingHeaders(t *testing.T) {
 
 	t.Run("The fields of the first connection are not said of another", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			hop := map[string]string{
 				"Connection": "close, X-Hop", "X-Hop": "one", "Keep-Alive": "timeout=5", "Proxy-Connection": "keep-alive",
@@ -123,7 +123,7 @@ func TestContentType(t *testing.T) {
 	} {
 		t.Run("A repeat is told of a body the type that the first client was told, "+name, func(t *testing.T) {
 			t.Parallel()
-			overBoth(t, func(t *testing.T, proto string) {
+			overAll(t, func(t *testing.T, proto string) {
 				s := newService(t, settings{})
 				srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 					set(w.Header())

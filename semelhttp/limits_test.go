@@ -227,7 +227,7 @@ func TestBodyOfTheHandler(t *testing.T) {
 
 	t.Run("The handler reads what was sent, byte for byte, and how long it is", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
@@ -247,7 +247,7 @@ func TestBodyOfTheHandler(t *testing.T) {
 
 	t.Run("Of a body that came in chunks the handler knows the length", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, r.ContentLength, len(r.TransferEncoding))

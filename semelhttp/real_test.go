@@ -21,11 +21,17 @@ import (
 	"github.com/semel-dev/semel/semelhttp"
 )
 
-// overBoth runs a test on a real server over TCP, once with HTTP/1.1 and once
-// with HTTP/2.
-func overBoth(t *testing.T, test func(t *testing.T, proto string)) {
+// The protocols that a test on a real server runs over.
+const (
+	overHTTP1    = "HTTP/1.1"
+	overHTTP2    = "HTTP/2.0"
+	overClearTwo = "HTTP/2.0 in the clear"
+)
+
+// overAll runs a test on a real server over TCP, once with each protocol.
+func overAll(t *testing.T, test func(t *testing.T, proto string)) {
 	t.Helper()
-	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+	for _, proto := range []string{overHTTP1, overHTTP2, overClearTwo} {
 		t.Run("over "+proto, func(t *testing.T) {
 			t.Parallel()
 			test(t, proto)
@@ -37,9 +43,18 @@ func overBoth(t *testing.T, test func(t *testing.T, proto string)) {
 func serve(t *testing.T, proto string, h http.Handler) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
-	srv.EnableHTTP2 = proto == "HTTP/2.0"
 	srv.Config.ErrorLog = silentLog()
-	srv.StartTLS()
+	if proto == overClearTwo {
+		srv.Config.Protocols = new(http.Protocols)
+		srv.Config.Protocols.SetUnencryptedHTTP2(true)
+		srv.Start()
+		transport, ok := srv.Client().Transport.(*http.Transport)
+		assert.True(t, ok, "the server's client has no http.Transport")
+		transport.Protocols = srv.Config.Protocols
+	} else {
+		srv.EnableHTTP2 = proto == overHTTP2
+		srv.StartTLS()
+	}
 	t.Cleanup(srv.Close)
 	return srv
 }
@@ -49,7 +64,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A flushed part reaches the client while the handler runs", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			goOn := make(chan struct{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -66,7 +81,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			defer resp.Body.Close()
-			assert.Equal(t, resp.Proto, proto)
+			assert.True(t, strings.HasPrefix(proto, resp.Proto), "got %s, want %s", resp.Proto, proto)
 			first := make([]byte, len("data: one\n\n"))
 			_, err = io.ReadFull(resp.Body, first)
 			assert.NoError(t, err)
@@ -84,7 +99,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A handler that copies from a reader is recorded with its own status", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			text := strings.Repeat("0123456789", 10_000)
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -106,7 +121,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("The connection cannot be hijacked", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				_, isHijacker := w.(http.Hijacker)
@@ -119,7 +134,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("What a handler sets about reading is granted: the body has been read", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				rc := http.NewResponseController(w)
@@ -141,7 +156,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("Informational replies pass through, with headers of their own", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Link", "</a.css>; rel=preload")
@@ -177,7 +192,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("Trailers reach the first client and make the reply not kept", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Trailer", "X-Sum")
@@ -199,7 +214,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A panic ends the request as it would without the middleware, and the server stays up", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			for _, value := range []any{"out of paper", http.ErrAbortHandler} {
 				s := newService(t, settings{})
 				srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
@@ -218,7 +233,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A reply of many megabytes arrives whole and is not kept", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{mw: semelhttp.Config{MaxReplyBody: 1 << 16}})
 			const size = 20 << 20
 			chunk := make([]byte, 1<<16)
@@ -254,7 +269,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A write beyond the declared length is refused, and the reply is the declared one", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				s.ran()
@@ -273,7 +288,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 
 	t.Run("A body that its status does not allow is refused", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.WriteHeader(http.StatusNoContent)
@@ -313,7 +328,7 @@ func TestClientDisconnect(t *testing.T) {
 	t.Parallel()
 	t.Run("A client that hangs up neither cancels nor undoes the work, and its retry gets the reply", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			begun, gone, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 			outer := make(chan context.Context, 2)
@@ -358,7 +373,7 @@ func TestConcurrentClaims(t *testing.T) {
 	t.Parallel()
 	t.Run("Of sixty-four requests at once one runs, and the others are told so or get its reply", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, s.created))
 			var wg sync.WaitGroup
@@ -388,7 +403,7 @@ func TestConcurrentClaims(t *testing.T) {
 
 func TestHeaderNameIsFoundInAnyCase(t *testing.T) {
 	t.Parallel()
-	overBoth(t, func(t *testing.T, proto string) {
+	overAll(t, func(t *testing.T, proto string) {
 		s := newService(t, settings{})
 		srv := serve(t, proto, s.protect(t, semelhttp.Route{}, s.created))
 		for _, name := range []string{"IDEMPOTENCY-KEY", "idempotency-key"} {
@@ -408,7 +423,7 @@ func TestOutsideHeadersAreNotSaved(t *testing.T) {
 	t.Parallel()
 	t.Run("What layers outside have set is sent once, and is theirs anew on a replay", func(t *testing.T) {
 		t.Parallel()
-		overBoth(t, func(t *testing.T, proto string) {
+		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Add("Vary", "Accept")
