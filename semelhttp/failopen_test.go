@@ -76,6 +76,7 @@ func TestFailOpen(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log lines
 			s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger()}})
+			log.take() // that the store is in memory
 			s.store.set(func(s *faultyStore) { s.beginErr = down })
 			srv := memhttp.New(t, s.protect(t, semelhttp.Route{FailOpen: true}, s.created))
 			post(t, srv.Client(), srv.URL(), "k1", "")

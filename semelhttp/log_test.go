@@ -59,6 +59,7 @@ func TestLog(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log lines
 			s := newService(t, settings{mw: semelhttp.Config{Logger: log.logger()}})
+			assert.Equal(t, log.take(), "level=WARN msg=\"semel: the store protects this process alone, and forgets all with it\" store_class=best-effort\n")
 			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created))
 			post(t, srv.Client(), srv.URL(), "k1", "")
 			synctest.Wait()

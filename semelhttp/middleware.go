@@ -99,8 +99,8 @@ type Middleware struct {
 }
 
 // New returns a middleware over guard. Scope is a required choice: without it one
-// caller's key would show another caller's reply. Errors match
-// semel.ErrConfig.
+// caller's key would show another caller's reply. A store that forgets with
+// its process is worth a line at warn level. Errors match semel.ErrConfig.
 func New(guard *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
 	if guard == nil {
 		return nil, configError("guard", "is required: the semel.Guard that keeps the records")
@@ -113,6 +113,9 @@ func New(guard *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
 	}
 	m := &Middleware{guard: guard, rules: guard.Rules(), scope: scope, cfg: cfg}
 	m.budget.left.Store(cfg.ByteBudget)
+	if m.rules.Class == semel.BestEffort {
+		cfg.Logger.Warn("semel: the store protects this process alone, and forgets all with it", "store_class", string(m.rules.Class))
+	}
 	return m, nil
 }
 

@@ -66,7 +66,7 @@ func (j *statementJudge) ends(t testing.TB, text string) bool {
 // prepares it.
 func (j *statementJudge) refused(t testing.TB, text string) bool {
 	t.Helper()
-	stmt, err := j.tx.PrepareContext(t.Context(), text)
+	stmt, err := j.tx.PrepareContext(t.Context(), text) //nolint:sqlclosecheck // it is closed where there is one.
 	if err == nil {
 		assert.NoError(t, stmt.Close())
 	}
