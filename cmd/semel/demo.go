@@ -234,6 +234,10 @@ func (f *demoFlags) play(ctx context.Context, s streams) error {
 		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n", d.URL(), f.seed)
 	}
 	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed), list)
+	var cut *interruption
+	if err != nil && errors.As(context.Cause(ctx), &cut) {
+		err = cut // whatever was being asked just then has failed of it
+	}
 	return errors.Join(err, stop())
 }
 

@@ -1,8 +1,9 @@
 // Command semel is Semel's command line. "semel demo" starts the reference
 // system; "semel --help" lists the rest.
 //
-// It exits with 0 when it did what was asked, 1 when it failed and 2 when it
-// was asked for something it does not understand.
+// It exits with 0 when it did what was asked, 1 when it failed, 2 when it was
+// asked for something it does not understand, and 128 and the signal's number
+// when a signal kept it from doing it.
 package main
 
 import (
@@ -12,8 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -38,19 +37,22 @@ type streams struct {
 // run runs one command line. The first SIGINT or SIGTERM ends it in good
 // order, the second one at once.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilInterrupted(ctx, os.Exit)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	root := newRoot(streams{in: stdin, out: stdout, err: stderr})
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError
+	var cut *interruption
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "%s: %v\nSee \"%s --help\".\n", cmd.CommandPath(), err, cmd.CommandPath())
 		return exitUsage
+	case errors.As(err, &cut):
+		fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
+		return exitCode(cut.signal)
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", cmd.CommandPath(), err)
 	return exitFailed

@@ -221,10 +221,15 @@ func (d *running) arm(t *testing.T, fault payments.Fault) {
 	assert.Equal(t, a.Status, http.StatusOK, "%s", a.Body)
 }
 
+// ledger reads the ledger, once every process that has a part of it is up.
 func (d *running) ledger(t *testing.T) payments.Ledger {
 	t.Helper()
 	var l payments.Ledger
-	a := d.send(t, http.MethodGet, "/demo/ledger", "")
+	var a answer
+	eventually(t, "the ledger can be read", func() bool {
+		a = d.send(t, http.MethodGet, "/demo/ledger", "")
+		return a.Status != http.StatusServiceUnavailable
+	})
 	assert.NoError(t, json.Unmarshal([]byte(a.Body), &l), "%s", a.Body)
 	return l
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
@@ -61,4 +64,20 @@ func TestScriptsLeaveTheirDataWhereTheyAreTold(t *testing.T) {
 	code, _, stderr = output(t, "demo", "--script=request-lost", "--data="+data)
 	assert.Equal(t, code, exitUsage)
 	assert.Contains(t, stderr, "holds a ledger already")
+}
+
+func TestAScriptThatIsInterruptedSaysSo(t *testing.T) {
+	t.Parallel()
+	cmd := semel(t, "demo", "--script=all")
+	stdout, err := cmd.StdoutPipe()
+	assert.NoError(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	assert.NoError(t, cmd.Start())
+	said, err := bufio.NewReader(stdout).ReadString('\n')
+	assert.NoError(t, err, "%s", said)
+	assert.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	cmd.Wait() //nolint:errcheck // how it ended is in the exit code.
+	assert.Equal(t, cmd.ProcessState.ExitCode(), 130)
+	assert.Equal(t, stderr.String(), "semel demo: stopped by a signal (interrupt) before it was done\n")
 }

@@ -161,10 +161,7 @@ func TestTheEndOfAProcessIsToldToWhatItWasBusyWith(t *testing.T) {
 func TestALedgerThatMeetsAProcessAsItDiesIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
-	rg.dying.Store(2)
+	rg.dying.Store(20)
 	status, _ := rg.send(t, http.MethodGet, "/demo/ledger", "")
-	assert.Equal(t, status, http.StatusOK, "after two connections that broke")
-	rg.dying.Store(3)
-	status, _ = rg.send(t, http.MethodGet, "/demo/ledger", "")
-	assert.Equal(t, status, http.StatusServiceUnavailable, "after three")
+	assert.Equal(t, status, http.StatusOK, "after many connections that broke")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -115,7 +116,10 @@ func readFault(r *http.Request) (armed, *payments.Problem) {
 // showLedger adds up what the three processes know of each door.
 func (f *Front) showLedger(w http.ResponseWriter, r *http.Request) {
 	ledger, err := f.ledger(r.Context())
-	if err != nil {
+	switch {
+	case r.Context().Err() != nil:
+		return // nobody waits for it any more
+	case err != nil:
 		f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
 		w.Header().Set("Retry-After", "1")
 		payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
@@ -149,19 +153,30 @@ func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
 	return ledger, nil
 }
 
-// totalsTries is how often a process is asked for its part of the ledger: one
-// that has just been killed may still take a connection, and asking changes
-// nothing.
-const totalsTries = 3
+// errTotals is an answer without totals: the process is up and will not do
+// better.
+var errTotals = errors.New("GET /totals was answered")
 
-// totals asks a process for its own part of the ledger.
-func (b backend) totals(ctx context.Context) (totals payments.Ledger, err error) {
-	for range totalsTries {
-		if totals, err = b.askTotals(ctx); err == nil || errors.As(err, new(dialError)) {
-			break
+// askAgainAfter is waited before a process is asked again.
+const askAgainAfter = 10 * time.Millisecond
+
+// totals asks a process for its own part of the ledger, again and again for as
+// long as it may take to start: one that has just been killed may still take a
+// connection, and asking changes nothing.
+func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	for {
+		totals, err := b.askTotals(ctx)
+		if err == nil || errors.As(err, new(dialError)) || errors.Is(err, errTotals) {
+			return totals, err
+		}
+		select {
+		case <-time.After(askAgainAfter):
+		case <-ctx.Done():
+			return nil, err
 		}
 	}
-	return totals, err
 }
 
 func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
@@ -175,7 +190,7 @@ func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET /totals was answered with %s", resp.Status)
+		return nil, fmt.Errorf("%w with %s", errTotals, resp.Status)
 	}
 	var totals payments.Ledger
 	return totals, json.NewDecoder(resp.Body).Decode(&totals)
