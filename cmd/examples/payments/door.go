@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 )
@@ -73,6 +74,23 @@ func CustomerOf(r *http.Request) string {
 		return c
 	}
 	return Anonymous
+}
+
+// MaxCustomer is the longest customer id at the door with Semel, in bytes.
+const MaxCustomer = 128
+
+// ScopeOf is whose key it is and for which operation, or why that cannot be
+// said. In the demo the customer says who they are; a real service takes it
+// from the login.
+func ScopeOf(r *http.Request) (string, error) {
+	customers := r.Header.Values(HeaderCustomer)
+	switch {
+	case len(customers) > 1:
+		return "", fmt.Errorf("%s is sent %d times", HeaderCustomer, len(customers))
+	case len(customers) == 1 && len(customers[0]) > MaxCustomer:
+		return "", fmt.Errorf("%s has %d bytes; the most is %d", HeaderCustomer, len(customers[0]), MaxCustomer)
+	}
+	return "payments:" + CustomerOf(r), nil
 }
 
 // The headers that the processes send to each other. The front drops them from

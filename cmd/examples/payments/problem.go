@@ -32,6 +32,7 @@ var titles = map[string]string{
 	"payment-invalid":          "The payment cannot be understood",
 	"order-invalid":            "The order cannot be understood",
 	"content-type-unsupported": "The body must be JSON",
+	"connection-invalid":       "The request has a part that is not passed on",
 	"body-too-large":           "The body is too large",
 	"body-incomplete":          "The body did not arrive whole",
 	"key-missing":              "The Idempotency-Key is missing",

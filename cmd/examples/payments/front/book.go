@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net/http"
@@ -39,16 +40,25 @@ func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o 
 
 // intentOf returns what tells an order from the next one: the order id, then
 // the key, and with neither each request is an order of its own. It reports
-// false for a request that needs a key and has no good one.
+// false for a request that its door refuses: without a key it takes, or from
+// nobody it could name.
 func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 	key, err := idempotencykey.Parse(r.Header.Values(payments.HeaderKey), false)
-	if err != nil && door != payments.Keyless {
-		return "", false
+	switch door {
+	case payments.Keyed:
+		if _, unnamed := payments.ScopeOf(r); unnamed != nil || err != nil {
+			return "", false
+		}
+	case payments.Naive:
+		// It takes whatever it finds as a key.
+		if key = cmp.Or(key, r.Header.Get(payments.HeaderKey)); key == "" {
+			return "", false
+		}
 	}
 	if order := r.Header.Get(payments.HeaderOrder); order != "" {
 		return "order:" + order, true
 	}
-	if err != nil {
+	if key == "" {
 		return "", true
 	}
 	return "key:" + key, true

@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
@@ -150,6 +151,9 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		return nil
 	}
 	e.Door = door
+	if problem := hopByHop(r.Header); problem != nil {
+		return problem
+	}
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
 		if err := f.book.note(r.Context(), door, r, order); err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
@@ -161,6 +165,31 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 	if e.Fault == payments.RequestLost {
 		f.cfg.Log.tell(e, "request lost", slog.String("key", e.Key))
 		hangUp()
+	}
+	return nil
+}
+
+// hopByHop refuses what ends at a proxy and what a payment can do without: a
+// header that Connection lists is not passed on, so that the service would see
+// another request than the one whose order is noted, and a connection that
+// changes its protocol is no request at all.
+func hopByHop(h http.Header) *payments.Problem {
+	refuse := func(field, detail string) *payments.Problem {
+		p := payments.NewProblem(http.StatusBadRequest, "connection-invalid", detail)
+		p.Field = field
+		return p
+	}
+	if h.Get("Upgrade") != "" {
+		return refuse("Upgrade", "a payment cannot change the protocol; leave Upgrade out")
+	}
+	for _, line := range h.Values("Connection") {
+		for name := range strings.SplitSeq(line, ",") {
+			switch name = strings.ToLower(strings.TrimSpace(name)); name {
+			case "", "close", "keep-alive", "upgrade", "te":
+			default:
+				return refuse("Connection", fmt.Sprintf("Connection lists %q, which would not be passed on; it may list close, keep-alive, upgrade and te", name))
+			}
+		}
 	}
 	return nil
 }

@@ -357,9 +357,16 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 			{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c1")},
 			{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c2")},
 		}, 2},
-		"a keyed request without a key is none": {[]request{{payments.Keyed, order, nil}}, 0},
-		"nor is one with a bad key":             {[]request{{payments.Keyed, order, key("a b")}, {payments.Keyed, order, key("")}}, 0},
-		"the naive door goes by its key":        {[]request{{payments.Naive, order, key("a")}, {payments.Naive, order, key("a")}}, 1},
+		"a keyed request without a key is none":              {[]request{{payments.Keyed, order, nil}}, 0},
+		"nor is one whose key the naive door takes for none": {[]request{{payments.Naive, order, key("")}}, 0},
+		"the naive door takes any key":                       {[]request{{payments.Naive, order, key("a b")}, {payments.Naive, order, key(strings.Repeat("k", 300))}}, 2},
+		"a keyed request of two customers is none":           {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c1", payments.HeaderCustomer, "c2")}}, 0},
+		"nor is one of a customer with an over-long name":    {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, strings.Repeat("c", 200))}}, 0},
+		"where nobody asks who they are they are one": {[]request{
+			{payments.Keyless, order, append(key("a"), payments.HeaderCustomer, strings.Repeat("c", 200))},
+		}, 1},
+		"nor is one with a bad key":      {[]request{{payments.Keyed, order, key("a b")}, {payments.Keyed, order, key("")}}, 0},
+		"the naive door goes by its key": {[]request{{payments.Naive, order, key("a")}, {payments.Naive, order, key("a")}}, 1},
 		"without key or order id each request is one": {[]request{
 			{payments.Keyless, order, nil}, {payments.Keyless, order, nil},
 		}, 2},
@@ -390,6 +397,30 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 			assert.Equal(t, got, c.want)
 		})
 	}
+}
+
+func TestAPaymentWhoseHeadersEndAtTheFrontIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, header := range [][]string{
+		{"Connection", "Upgrade", "Upgrade", "websocket"},
+		{"Upgrade", "websocket"},
+		{"Connection", "Idempotency-Key"},
+		{"Connection", "Content-Type"},
+		{"Connection", "close, x-customer-id"},
+		{"Connection", "close", "Connection", "X-Customer-Id"},
+	} {
+		for _, door := range payments.Doors() {
+			rg := newRig(t)
+			header := append([]string{payments.HeaderKey, "a", payments.HeaderCustomer, "c1"}, header...)
+			status, body := rg.send(t, http.MethodPost, door.Path(), order, header...)
+			assert.Equal(t, status, http.StatusBadRequest, "%v", header)
+			assert.Contains(t, body, "connection-invalid", "%v", header)
+			assert.Equal(t, rg.ledger(t)[door].Orders, int64(0), "orders of %v", header)
+		}
+	}
+	rg := newRig(t)
+	status, _ := rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "a", "Connection", "Keep-Alive, TE, close")
+	assert.Equal(t, status, http.StatusCreated)
 }
 
 func TestTheLedgerHasItsExactShapeAndSurvivesARestart(t *testing.T) {

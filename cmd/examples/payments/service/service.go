@@ -42,8 +42,6 @@ const (
 	bankMemory = 24 * time.Hour
 	// handlerDeadline is how long one payment may take.
 	handlerDeadline = 30 * time.Second
-	// maxCustomer is the longest customer id, in bytes.
-	maxCustomer = 128
 )
 
 // Config says where the service finds the bank. Bank is required.
@@ -181,7 +179,7 @@ func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
 
 // routes puts Semel before the one door that is to have it.
 func (s *Service) routes(guard *semel.Guard, metrics http.Handler, cfg Config) (http.Handler, error) {
-	mw, err := semelhttp.New(guard, scope, semelhttp.Config{
+	mw, err := semelhttp.New(guard, payments.ScopeOf, semelhttp.Config{
 		PublishedScope: "customer",
 		Logger:         cfg.Logger,
 		LogKeys:        cfg.LogKeys,
@@ -211,17 +209,4 @@ func (s *Service) routes(guard *semel.Guard, metrics http.Handler, cfg Config) (
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", payments.NotFound)
 	return numbered(mux), nil
-}
-
-// scope is whose key it is and for which operation. In the demo the customer
-// says who they are; a real service takes it from the login.
-func scope(r *http.Request) (string, error) {
-	customers := r.Header.Values(payments.HeaderCustomer)
-	switch {
-	case len(customers) > 1:
-		return "", fmt.Errorf("%s is sent %d times", payments.HeaderCustomer, len(customers))
-	case len(customers) == 1 && len(customers[0]) > maxCustomer:
-		return "", fmt.Errorf("%s has %d bytes; the most is %d", payments.HeaderCustomer, len(customers[0]), maxCustomer)
-	}
-	return "payments:" + payments.CustomerOf(r), nil
 }
