@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -117,10 +118,17 @@ func (f *demoFlags) check(given func(name string) bool) error {
 	if !given("addr") {
 		f.addr = "127.0.0.1:0"
 	}
-	if used, err := filepath.Glob(filepath.Join(f.data, "*.db")); err == nil && f.data != "" && len(used) > 0 {
+	if holdsDatabase(f.data) {
 		return usagef("--data is %q, which holds a ledger already; scripts count from zero and need an empty directory", f.data)
 	}
 	return nil
+}
+
+// holdsDatabase reports whether there is a database in dir. One that cannot be
+// read, or is not there yet, holds none: whoever opens it will say so.
+func holdsDatabase(dir string) bool {
+	files, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(files, func(file os.DirEntry) bool { return filepath.Ext(file.Name()) == ".db" })
 }
 
 // start makes a demo out of the flags.

@@ -52,6 +52,18 @@ func TestABadCommandLineExitsWithTwoAndSaysWhatAndWhy(t *testing.T) {
 	}
 }
 
+func TestScriptsRefuseADirectoryWithALedgerWhateverItsName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain", "[y", "a*?", `back\slash`} {
+		data := filepath.Join(t.TempDir(), name)
+		assert.NoError(t, os.Mkdir(data, 0o700))
+		assert.NoError(t, os.WriteFile(filepath.Join(data, "shop.db"), nil, 0o600))
+		code, _, stderr := runHere(t, "demo", "--script=request-lost", "--data="+data)
+		assert.Equal(t, code, exitUsage, "%s", name)
+		assert.Contains(t, stderr, "holds a ledger already", "%s", name)
+	}
+}
+
 func TestHelpTeaches(t *testing.T) {
 	t.Parallel()
 	for line, wants := range map[string][]string{
