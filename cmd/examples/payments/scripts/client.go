@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strconv"
@@ -24,6 +25,7 @@ type order struct {
 	id       string // the key, or the order id where there is none
 	body     []byte
 	patience time.Duration
+	pauses   *rand.Rand // of the one client that sends it
 }
 
 // Try is one request of a client and what it saw.
@@ -62,25 +64,25 @@ func (r *Runner) send(ctx context.Context, o order) Try {
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return r.unanswered(err, o)
+		return unanswered(err, o)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
-		return r.unanswered(err, o)
+		return unanswered(err, o)
 	}
-	return r.answered(resp, body)
+	return answered(resp, body, o)
 }
 
 // unanswered is what the client knows without an answer: nothing.
-func (r *Runner) unanswered(err error, o order) Try {
+func unanswered(err error, o order) Try {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return Try{Saw: fmt.Sprintf("no answer in %v, the client gives up", o.patience)}
 	}
-	return Try{Saw: "no answer: the connection was closed", wait: r.pause()}
+	return Try{Saw: "no answer: the connection was closed", wait: o.pause()}
 }
 
-func (r *Runner) answered(resp *http.Response, body []byte) Try {
+func answered(resp *http.Response, body []byte, o order) Try {
 	t := Try{Status: resp.StatusCode, Replayed: resp.Header.Get("Idempotent-Replayed") == "true"}
 	var said struct {
 		ID       string `json:"id"`
@@ -99,7 +101,7 @@ func (r *Runner) answered(resp *http.Response, body []byte) Try {
 			t.Saw += ", replayed"
 		}
 	case t.Status == http.StatusConflict || t.Status >= http.StatusInternalServerError:
-		t.wait = r.pause()
+		t.wait = o.pause()
 		t.Saw = fmt.Sprintf("%d %s", t.Status, t.Code)
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
 			t.wait = time.Duration(s) * time.Second
@@ -113,10 +115,8 @@ func (r *Runner) answered(resp *http.Response, body []byte) Try {
 
 // pause is how long a client waits by itself: a fifth of a second, more or
 // less, so that clients do not march in step.
-func (r *Runner) pause() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return 150*time.Millisecond + time.Duration(r.rng.Int64N(int64(100*time.Millisecond)))
+func (o order) pause() time.Duration {
+	return 150*time.Millisecond + time.Duration(o.pauses.Int64N(int64(100*time.Millisecond)))
 }
 
 // place sends the order until it is answered for good, or ctx ends.

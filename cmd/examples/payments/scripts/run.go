@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -30,8 +31,7 @@ const (
 type Runner struct {
 	base   string
 	client *http.Client
-	mu     sync.Mutex // of rng
-	rng    *rand.Rand
+	seed   uint64
 }
 
 // New returns a runner against the demo at base, "http://HOST:PORT". The same
@@ -42,8 +42,17 @@ func New(base string, seed uint64) *Runner {
 		// A connection for each request: on one used before, net/http sends
 		// again by itself (R20), and the script would not see it.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		rng:    rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it has to be repeatable.
+		seed:   seed,
 	}
+}
+
+// draws returns a generator for one client of a script at one door, or for the
+// order with number zero. Each has its own: what one draws does not depend on
+// how often and when the others did.
+func (r *Runner) draws(script string, door payments.Door, client int) *rand.Rand {
+	whose := fnv.New64a()
+	fmt.Fprintf(whose, "%s %s %d", script, door, client)
+	return rand.New(rand.NewPCG(r.seed, whose.Sum64())) //nolint:gosec // it has to be repeatable.
 }
 
 // Report is what a script found.
@@ -102,12 +111,12 @@ func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, 
 	if err := r.arm(ctx, s.fault, s.times); err != nil {
 		return Part{}, err
 	}
-	o, price := r.newOrder(door, s.patience)
+	o, price := r.newOrder(s, door)
 	part := Part{Door: door, Price: price}
 	within, cancel := context.WithTimeout(ctx, AnswerWithin)
 	defer cancel()
 	start := time.Now()
-	part.Tries = r.placeTogether(within, o, s.clicks, start)
+	part.Tries = r.placeTogether(within, s, o, start)
 	part.AnsweredAfter = time.Since(start).Seconds()
 	part.Ledger, err = r.settled(ctx, door, before[door], s.charges(door))
 	if err != nil {
@@ -122,29 +131,30 @@ func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, 
 }
 
 // newOrder draws an order and its price.
-func (r *Runner) newOrder(door payments.Door, patience time.Duration) (order, int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	price := 100 * (10 + r.rng.Int64N(90))
+func (r *Runner) newOrder(s Script, door payments.Door) (order, int64) {
+	rng := r.draws(s.Name, door, 0)
+	price := 100 * (10 + rng.Int64N(90))
 	body := payments.Marshal(payments.Order{Amount: price, Currency: "USD", RecipientID: "r_123"})
 	return order{
 		door:     door,
-		id:       fmt.Sprintf("%016x%016x", r.rng.Uint64(), r.rng.Uint64()),
+		id:       fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64()),
 		body:     body,
-		patience: patience,
+		patience: s.patience,
 	}, price
 }
 
 // placeTogether lets several clients place the same order at once.
-func (r *Runner) placeTogether(ctx context.Context, o order, clicks int, start time.Time) []Try {
+func (r *Runner) placeTogether(ctx context.Context, s Script, o order, start time.Time) []Try {
 	var (
 		clients sync.WaitGroup
 		mu      sync.Mutex
 		tries   []Try
 	)
-	for client := range clicks {
+	for client := 1; client <= s.clicks; client++ {
 		clients.Go(func() {
-			mine := r.place(ctx, o, client+1, start)
+			own := o
+			own.pauses = r.draws(s.Name, o.door, client)
+			mine := r.place(ctx, own, client, start)
 			mu.Lock()
 			defer mu.Unlock()
 			tries = append(tries, mine...)
@@ -192,8 +202,12 @@ func (s *Script) judge(part Part) string {
 // judgeKeyed looks at what only the door with Semel promises.
 func (s *Script) judgeKeyed(part Part) string {
 	for _, t := range part.Tries {
-		if t.Status == http.StatusCreated && (t.Payment != part.Payment || t.Charge != part.Payment) {
-			return fmt.Sprintf("payment %s, charged as %s, is not payment %s", t.Payment, t.Charge, part.Payment)
+		switch {
+		case t.Status != http.StatusCreated:
+		case t.Payment != part.Payment:
+			return fmt.Sprintf("one client was told of payment %s, another of payment %s", short(t.Payment), short(part.Payment))
+		case t.Charge != t.Payment:
+			return fmt.Sprintf("payment %s was charged under another id, %s, so another attempt would be charged again", short(t.Payment), short(t.Charge))
 		}
 	}
 	switch {

@@ -3,6 +3,7 @@ package scripts
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/internal/assert"
@@ -93,14 +94,14 @@ func TestAScriptBreaksWhen(t *testing.T) {
 			payments.Keyed, func(p *Part) { p.Ledger.Payments = 0 }, "the service stored 0 payments",
 		},
 		"it was charged under another id": {
-			payments.Keyed, func(p *Part) { p.Tries[1].Charge = "c1" }, "payment p1, charged as c1, is not payment p1",
+			payments.Keyed, func(p *Part) { p.Tries[1].Charge = "c1" }, "payment p1 was charged under another id, c1",
 		},
 		"two answers name two payments": {
 			payments.Keyed,
 			func(p *Part) {
 				p.Tries = append([]Try{{Client: 2, Status: 201, Payment: "p2", Charge: "p2"}}, p.Tries...)
 			},
-			"payment p2, charged as p2, is not payment p1",
+			"one client was told of payment p2, another of payment p1",
 		},
 		"the bank was not asked again": {
 			payments.Keyed, func(p *Part) { p.Asked = 1 }, "asked 1 times under the payment's id, not 2",
@@ -117,12 +118,33 @@ func TestAScriptBreaksWhen(t *testing.T) {
 
 func TestTheSameSeedPlaysTheSameOrders(t *testing.T) {
 	t.Parallel()
-	a, priceA := New("", 7).newOrder(payments.Keyed, patience)
-	b, priceB := New("", 7).newOrder(payments.Keyed, patience)
-	other, _ := New("", 8).newOrder(payments.Keyed, patience)
+	s := Script{Name: "a", patience: patience}
+	a, priceA := New("", 7).newOrder(s, payments.Keyed)
+	b, priceB := New("", 7).newOrder(s, payments.Keyed)
+	other, _ := New("", 8).newOrder(s, payments.Keyed)
 	assert.Equal(t, a, b)
 	assert.Equal(t, priceA, priceB)
 	assert.True(t, a.id != other.id, "another seed makes other keys")
+}
+
+func TestWhatOneClientDrawsDoesNotDependOnTheOthers(t *testing.T) {
+	t.Parallel()
+	s := Script{Name: "a"}
+	pauses := func(r *Runner, door payments.Door, client int) [3]time.Duration {
+		o := order{pauses: r.draws(s.Name, door, client)}
+		return [3]time.Duration{o.pause(), o.pause(), o.pause()}
+	}
+	alone, last := New("", 7), New("", 7)
+	wantOrder, _ := alone.newOrder(s, payments.Naive)
+	want := pauses(alone, payments.Naive, 2)
+	for client := range 3 {
+		last.newOrder(s, payments.Keyed)
+		got := pauses(last, payments.Keyed, client)
+		assert.True(t, got != want, "another client at another door pauses otherwise")
+	}
+	gotOrder, _ := last.newOrder(s, payments.Naive)
+	assert.Equal(t, gotOrder, wantOrder)
+	assert.Equal(t, pauses(last, payments.Naive, 2), want)
 }
 
 func TestAReportSaysWhatWasSentAndWhatTheMoneySays(t *testing.T) {
