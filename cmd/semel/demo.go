@@ -24,8 +24,9 @@ import (
 const demoHelp = `Start a shop, a payment service and a bank on this machine, and watch the money
 while requests and replies are lost and the service is killed.
 
-Everything has one address. The page at / has two tills side by side, one that
-sends an Idempotency-Key and one that does not. With curl:
+Everything has one address. The page at / has three tills side by side: one
+without an Idempotency-Key, one whose key is looked up first and saved later, and
+one with Semel. With curl:
 
   curl -i http://127.0.0.1:8080/payments -H 'Idempotency-Key: my-first-key' \
     -H 'Content-Type: application/json' \
@@ -40,7 +41,7 @@ sends an Idempotency-Key and one that does not. With curl:
 
 With --script a fault is played through by a client that retries, once with a key
 and once without, and the money is counted at the end. The exit code is 0 when
-every order with a key was paid exactly once.`
+every order with a key was paid exactly once, and 130 after Ctrl-C.`
 
 // demoFlags are the flags of "semel demo".
 type demoFlags struct {
@@ -202,7 +203,7 @@ func (f *demoFlags) announce(w io.Writer, d *demo.Demo) {
 
   %s
 
-and pay at both tills while things break. What the money says: %[1]s/demo/ledger
+and pay at all three tills while things break. What the money says: %[1]s/demo/ledger
 Data: %s%s
 Stop with Ctrl-C. More, and how to do it with curl: semel demo --help
 `, d.URL(), dir, note)
