@@ -62,6 +62,18 @@ func sentences(page string) []string {
 	return out
 }
 
+func TestTheLogSaysWhatItsKeysAndWarningsAre(t *testing.T) {
+	t.Parallel()
+	front, base := newShop(t, shop.Config{})
+	request := lost("o_1")
+	request["key"] = "0123456789ab"
+	front.log = []map[string]any{request}
+	v := visit(t, base)
+	for _, want := range []string{"key digest 0123456789ab", "SHA-256 digest", "WARN at an executed request says", "beginning of the key’s digest"} {
+		assert.Contains(t, v.page, want)
+	}
+}
+
 func TestStory(t *testing.T) {
 	t.Parallel()
 

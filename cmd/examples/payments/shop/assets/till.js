@@ -11,6 +11,13 @@ const closed = ["paid", "paid-again", "refused"];
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const chosen = (name) => form.elements[name].checked;
 
+// leaving is true while the page is being left. A request that fails then was
+// cut off by that: its till is to know after a reload that it was on its way.
+let leaving = false;
+for (const [event, is] of [["beforeunload", true], ["pagehide", true], ["pageshow", false]]) {
+  addEventListener(event, () => (leaving = is));
+}
+
 // refresh brings the money and the diagrams up to date.
 export function refresh() {
   document.querySelector("#live").dispatchEvent(new Event("refresh"));
@@ -55,9 +62,10 @@ export class Till {
     return closed.includes(this.ticket.state);
   }
 
-  // restore takes up the order of before a reload unless it was settled. If it
-  // was being sent, nobody will hear that answer: a till with a key asks
-  // again, the one without leaves it to the person.
+  // restore takes up the order of before a reload unless it was settled. If a
+  // request was on its way, nobody will hear its answer. Also if it only waited
+  // to send again, a till with a key asks again, and the one without leaves it
+  // to the person.
   restore() {
     const saved = JSON.parse(sessionStorage.getItem(this.name));
     if (!saved || closed.includes(saved.state)) {
@@ -67,7 +75,7 @@ export class Till {
     const interrupted = saved.running > 0;
     this.ticket = { ...saved, running: 0, flying: 0 };
     this.armed = saved.sent > 0 ? Promise.resolve() : null;
-    if (interrupted) {
+    if (saved.flying > 0) {
       this.ticket.state = "unknown";
       this.ticket.tries.push("page reloaded before the answer");
     }
@@ -158,6 +166,9 @@ export class Till {
       });
       return describe(answer, await answer.text());
     } catch {
+      if (leaving) {
+        await new Promise(() => {});
+      }
       return { state: "unknown", text: "no answer" };
     } finally {
       ticket.flying--;
