@@ -33,6 +33,7 @@ var titles = map[string]string{
 	"order-invalid":            "The order cannot be understood",
 	"content-type-unsupported": "The body must be JSON",
 	"connection-invalid":       "The request has a part that is not passed on",
+	"header-too-large":         "The request has a header that is too large",
 	"body-too-large":           "The body is too large",
 	"body-incomplete":          "The body did not arrive whole",
 	"key-missing":              "The Idempotency-Key is missing",

@@ -151,6 +151,9 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		return nil
 	}
 	e.Door = door
+	if problem := oversize(r.Header); problem != nil {
+		return problem
+	}
 	if problem := hopByHop(r.Header); problem != nil {
 		return problem
 	}

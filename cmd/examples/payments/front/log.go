@@ -59,14 +59,17 @@ type Entry struct {
 	passed bool
 	broke  time.Time
 	died   bool
+	// size is how long it is as JSON, about.
+	size int
 }
 
-// Log remembers the latest requests, but those of [payments.Crowd]. The zero
-// value is ready.
+// Log remembers the latest requests, but those of [payments.Crowd], and of long
+// ones the beginning. The zero value is ready.
 type Log struct {
 	mu      sync.Mutex
 	last    int64
 	entries []*Entry // oldest first; they are changed under mu only
+	bytes   int      // the sizes of entries together
 	bell    bell
 }
 
@@ -74,11 +77,11 @@ type Log struct {
 func (l *Log) begin(r *http.Request) *Entry {
 	e := &Entry{
 		Time:     time.Now(),
-		Customer: payments.CustomerOf(r),
-		Order:    r.Header.Get(payments.HeaderOrder),
+		Customer: cut(payments.CustomerOf(r)),
+		Order:    cut(r.Header.Get(payments.HeaderOrder)),
 		Key:      keyShown(r),
-		Method:   r.Method,
-		Path:     r.URL.Path,
+		Method:   cut(r.Method),
+		Path:     cut(r.URL.Path),
 	}
 	if e.Customer == payments.Crowd {
 		return e // its number is zero, and nothing is remembered of that
@@ -89,10 +92,10 @@ func (l *Log) begin(r *http.Request) *Entry {
 	l.last++
 	e.ID = l.last
 	kept := *e
-	if len(l.entries) == logRequests {
-		l.entries = append(l.entries[:0], l.entries[1:]...)
-	}
+	kept.size = len(payments.Marshal(kept)) + laterBytes
 	l.entries = append(l.entries, &kept)
+	l.bytes += kept.size
+	l.fit()
 	return e
 }
 
@@ -105,7 +108,7 @@ func (l *Log) note(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kept := l.find(e.ID); kept != nil {
-		e.Lines, e.died = kept.Lines, kept.died
+		e.Lines, e.died, e.size = kept.Lines, kept.died, kept.size
 		*kept = *e
 	}
 }
@@ -142,9 +145,16 @@ func (l *Log) Line(line string) {
 
 // add adds a line to a request, under mu.
 func (l *Log) add(id int64, line string) {
-	if e := l.find(id); e != nil && len(e.Lines) < logLines {
-		e.Lines = append(e.Lines, line)
+	e := l.find(id)
+	if e == nil || len(e.Lines) == logLines {
+		return
 	}
+	line = cutLine(id, line)
+	e.Lines = append(e.Lines, line)
+	size := len(payments.Marshal(line))
+	e.size += size
+	l.bytes += size
+	l.fit()
 }
 
 // tell adds a line of the front's own to a request.

@@ -100,7 +100,7 @@ func (e *Entry) cut(err error, log *Log) {
 // received looks at the answer before it goes to the client.
 func received(resp *http.Response, log *Log) error {
 	e := entryOf(resp.Request)
-	e.Outcome = resp.Header.Get("Semel-Outcome")
+	e.Outcome = cut(resp.Header.Get("Semel-Outcome"))
 	attrs := []slog.Attr{slog.Int("status", resp.StatusCode), slog.String("outcome", e.Outcome)}
 	if resp.Header.Get("Idempotent-Replayed") == "true" {
 		attrs = append(attrs, slog.Bool("replayed", true))
