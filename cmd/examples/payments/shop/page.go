@@ -48,11 +48,16 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 		s.setUp(w, r, f, "#crowd", s.front.run(r.Context(), f.Crowd))
 		return
 	}
+	if f.Do == doYes || f.Do == doNo {
+		if err := s.guess(r.Context(), f); err != nil {
+			s.refuse(w, http.StatusBadGateway, "The guess was not taken: "+err.Error())
+			return
+		}
+	}
 	tries := map[payments.Door][]try{}
 	for _, t := range f.At {
 		switch f.Do {
 		case doYes, doNo:
-			s.guesses.make(t.Door, f.Tickets[t.Door].Order, f.Do)
 		case doStep:
 			f.Shown[t.Door]++
 		default:
@@ -61,6 +66,20 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 	}
 	saveTickets(w, f.Tickets)
 	s.show(w, r, f, tries)
+}
+
+// guess notes what was guessed, and how often each order has been charged by
+// now: the guess is about that, whatever comes of the sends after it.
+func (s *shop) guess(ctx context.Context, f form) error {
+	log, err := s.front.log(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range f.At {
+		order := f.Tickets[t.Door].Order
+		s.guesses.make(t.Door, order, guess{Said: f.Do, Charged: charges(storyOf(requestsOf(log, t.Door, order)))})
+	}
+	return nil
 }
 
 // setUp ends a form that changed something behind: with the page of the same

@@ -115,6 +115,31 @@ func TestStory(t *testing.T) {
 		assert.Equal(t, len(front.sent), 0, "requests")
 	})
 
+	t.Run("a guess is judged by what was true when it was made", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		order := v.fields().Get("keyed-order")
+		silent := lost(order)
+		silent["lines"] = []string{`{"time":"2026-01-01T00:00:00.001Z","msg":"request lost"}`}
+		front.log = []map[string]any{silent}
+		v.press("no keyed", url.Values{"guess": {"on"}})
+		assert.Contains(t, v.page, "You said no, and you were right. It was not charged. The client could not know.</p>")
+		front.log = []map[string]any{silent, lost(order)}
+		v.press("step keyed", url.Values{"guess": {"on"}})
+		assert.Contains(t, v.page, "You said no, and you were right. It was not charged. The client could not know. It has been charged once since.")
+	})
+
+	t.Run("a guess that cannot be judged is not taken", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		front.broken = true
+		v.press("no keyed", nil)
+		assert.Equal(t, v.status, http.StatusBadGateway)
+		assert.Contains(t, v.page, "The guess was not taken: GET /demo/log was answered with 500")
+	})
+
 	t.Run("an order that has its answer leaves nothing to guess", func(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})

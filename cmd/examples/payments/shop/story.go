@@ -16,27 +16,44 @@ type storyView struct {
 	// Order is whose story it is; empty before the first.
 	Order string
 	// Asked says that the reader is to guess first, and Guess what was
-	// guessed: "yes", "no" or nothing.
+	// guessed, if something was.
 	Asked bool
-	Guess string
+	Guess guess
 	// Charged is how often the bank took money for it.
 	Charged int
 }
 
-// Verdict says whether the guess was right.
+// guess is what a reader said of an order: "yes", "no" or nothing, and how
+// often the bank had taken money for it at that moment.
+type guess struct {
+	Said    string
+	Charged int
+}
+
+// Verdict says whether the guess was right when it was made, and what has come
+// since.
 func (v storyView) Verdict() string {
-	truth := "It was not charged so far."
-	switch {
-	case v.Charged == 1:
-		truth = "It was charged once."
-	case v.Charged > 1:
-		truth = fmt.Sprintf("It was charged %d times.", v.Charged)
+	said := "You said " + v.Guess.Said
+	if (v.Guess.Said == doYes) == (v.Guess.Charged > 0) {
+		said += ", and you were right"
 	}
-	right := (v.Guess == doYes) == (v.Charged > 0)
-	if right {
-		return "You said " + v.Guess + ", and you were right. " + truth + " The client could not know."
+	truth := "It was not charged."
+	if v.Guess.Charged > 0 {
+		truth = "It was charged " + times(v.Guess.Charged) + "."
 	}
-	return "You said " + v.Guess + ". " + truth + " The client could not know."
+	said += ". " + truth + " The client could not know."
+	if since := v.Charged - v.Guess.Charged; since > 0 {
+		said += " It has been charged " + times(since) + " since."
+	}
+	return said
+}
+
+// times writes how often something was.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // Covered says that the money is not shown yet.
@@ -57,12 +74,10 @@ func (s *shop) story(t till, log []request, c choices) storyView {
 	for _, h := range hops {
 		silent = silent || h.Mark == markUnknown
 		settled = settled || h.Final
-		if h.Mark == markMoney {
-			v.Charged++
-		}
 	}
+	v.Charged = charges(hops)
 	// Once there is an answer there is nothing left to guess.
-	if v.Asked = c.Guess && silent && !settled && v.Guess == ""; v.Asked {
+	if v.Asked = c.Guess && silent && !settled && v.Guess.Said == ""; v.Asked {
 		hops = seenFromOutside(hops)
 	}
 	shown := len(hops)
@@ -76,18 +91,38 @@ func (s *shop) story(t till, log []request, c choices) storyView {
 // latest returns the requests of the last order at a door, oldest first. A
 // request that names no order is one by itself.
 func latest(log []request, door payments.Door) []request {
-	var out []request
 	for _, r := range slices.Backward(log) {
 		if r.Door != door {
 			continue
 		}
-		if len(out) > 0 && (r.Order == "" || r.Order != out[0].Order) {
-			continue
+		if r.Order == "" {
+			return []request{r}
 		}
-		out = append(out, r)
+		return requestsOf(log, door, r.Order)
 	}
-	slices.Reverse(out)
+	return nil
+}
+
+// requestsOf returns the requests of an order at a door, oldest first.
+func requestsOf(log []request, door payments.Door, order string) []request {
+	var out []request
+	for _, r := range log {
+		if r.Door == door && r.Order == order {
+			out = append(out, r)
+		}
+	}
 	return out
+}
+
+// charges is how often the bank took money in a story.
+func charges(hops []hop) int {
+	n := 0
+	for _, h := range hops {
+		if h.Mark == markMoney {
+			n++
+		}
+	}
+	return n
 }
 
 // seenFromOutside is the story as the browser could tell it: what it sent, and
@@ -111,32 +146,32 @@ func seenFromOutside(hops []hop) []hop {
 // guesses remember what was guessed of which order, the latest ones.
 type guesses struct {
 	mu    sync.Mutex
-	made  map[string]string
+	made  map[string]guess
 	queue []string
 	limit int
 }
 
-func newGuesses(limit int) *guesses { return &guesses{made: map[string]string{}, limit: limit} }
+func newGuesses(limit int) *guesses { return &guesses{made: map[string]guess{}, limit: limit} }
 
 // of returns the guess for an order, or nothing.
-func (g *guesses) of(door payments.Door, order string) string {
+func (g *guesses) of(door payments.Door, order string) guess {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.made[string(door)+" "+order]
 }
 
 // make notes the first guess for an order; later ones are no guesses.
-func (g *guesses) make(door payments.Door, order, guess string) {
+func (g *guesses) make(door payments.Door, order string, said guess) {
 	name := string(door) + " " + order
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.made[name] != "" {
+	if g.made[name].Said != "" {
 		return
 	}
 	if len(g.queue) == g.limit {
 		delete(g.made, g.queue[0])
 		g.queue = g.queue[1:]
 	}
-	g.made[name] = guess
+	g.made[name] = said
 	g.queue = append(g.queue, name)
 }
