@@ -71,7 +71,8 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	Doors   []Part  `json:"doors"`
 	// Holds says that at the door with Semel each order was answered and taken
-	// once, Broken why not, and Failed why there is no result.
+	// once, Broken why not, and Failed why there is no result: somebody else
+	// paid meanwhile, for one.
 	Holds  bool   `json:"holds"`
 	Broken string `json:"broken,omitempty"`
 	Failed string `json:"failed,omitempty"`

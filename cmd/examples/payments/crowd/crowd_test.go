@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
@@ -26,6 +27,10 @@ type demo struct {
 	// twice makes the door with Semel charge for every request.
 	twice bool
 	seen  map[string]bool
+	// log is GET /demo/log, and guest what somebody else pays at each door once
+	// the run has begun.
+	log   []map[string]any
+	guest payments.Account
 }
 
 func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,6 +38,10 @@ func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	if r.URL.Path == "/demo/ledger" {
 		payments.WriteJSON(w, http.StatusOK, d.ledger)
+		return
+	}
+	if r.URL.Path == "/demo/log" {
+		payments.WriteJSON(w, http.StatusOK, d.log)
 		return
 	}
 	door, _ := payments.DoorOf(r)
@@ -48,7 +57,10 @@ func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		string(door), r.Header.Get(payments.HeaderOrder), r.Header.Get(payments.HeaderKey), r.Header.Get(payments.HeaderFault),
 		string(payments.Marshal(o)),
 	})
-	a := d.ledger[door]
+	a, known := d.ledger[door]
+	if !known {
+		a = d.guest
+	}
 	if !again {
 		a.Orders++
 	}
@@ -161,6 +173,57 @@ func TestARun(t *testing.T) {
 		}
 		assert.Equal(t, len(keys), 6, "keys")
 		assert.Equal(t, len(orders), 3, "orders")
+	})
+}
+
+func TestARunIsNotBlamedForTheMoneyOfOthers(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, d *demo) crowd.Report {
+		t.Helper()
+		_, post, wait := newCrowd(t, d)
+		post(`{"shoppers":3,"trouble":0}`)
+		return wait()
+	}
+	paid := payments.Account{Payments: 1, Charges: 1, Taken: 2500}
+	request := func(id int, door payments.Door, began time.Time, ended bool) map[string]any {
+		return map[string]any{"id": id, "door": door, "time": began, "ms": 5, "ended": ended, "customer": "ann"}
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+
+	for name, log := range map[string][]map[string]any{
+		"an order from before that is paid during the run": {request(1, payments.Keyed, time.Now(), true)},
+		"a payment that is still on its way":               {request(1, payments.Keyed, hourAgo, false), request(2, "", hourAgo, true)},
+		"a payment that the log has forgotten":             {request(2, "", time.Now(), true)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, &demo{guest: paid, log: log})
+			assert.Equal(t, r.Failed, "somebody else paid meanwhile, and their money cannot be told from that of the run: 4 charges for 3 orders")
+			assert.Equal(t, r.Broken, "")
+			assert.Equal(t, r.Holds, false)
+		})
+	}
+
+	t.Run("more orders than the run placed are somebody's", func(t *testing.T) {
+		t.Parallel()
+		r := run(t, &demo{guest: payments.Account{Orders: 1, Payments: 1, Charges: 1, Taken: 2500}})
+		assert.Contains(t, r.Failed, "the ledger has 4 new orders at the door keyed, and the run placed 3")
+		assert.Equal(t, r.Broken, "")
+	})
+
+	t.Run("a payment of long ago is no excuse, nor is another request now", func(t *testing.T) {
+		t.Parallel()
+		r := run(t, &demo{twice: true, log: []map[string]any{
+			request(1, payments.Keyed, hourAgo, true), request(2, "", time.Now(), true),
+		}})
+		assert.Equal(t, r.Broken, "6 charges for 3 orders")
+		assert.Equal(t, r.Failed, "")
+	})
+
+	t.Run("a repeat of theirs that moves no money leaves the result alone", func(t *testing.T) {
+		t.Parallel()
+		r := run(t, &demo{log: []map[string]any{request(1, payments.Keyed, time.Now(), true)}})
+		assert.True(t, r.Holds, "the run does not hold: %+v", r)
 	})
 }
 
