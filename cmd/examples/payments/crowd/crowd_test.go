@@ -255,6 +255,8 @@ func TestOneRunAtATime(t *testing.T) {
 	status, reply := post(`{"shoppers":1,"trouble":0}`)
 	assert.Equal(t, status, http.StatusConflict)
 	assert.Contains(t, reply, `"code":"crowd-running"`)
+	assert.Contains(t, reply, `"title":"A run is under way"`)
+	assert.Contains(t, reply, `"detail":"a run is under way: start another when it has ended"`)
 	assert.True(t, c.Report().Running, "the first is gone")
 	d.mu.Unlock()
 	assert.True(t, wait().Holds, "the first does not hold")

@@ -55,7 +55,7 @@ func (c *Crowd) accept(r *http.Request) *payments.Problem {
 		return refuse(field, detail)
 	}
 	if !c.begin(s) {
-		return payments.NewProblem(http.StatusConflict, "crowd-running", "a run is under way; its progress is at GET /demo/crowd")
+		return payments.NewProblem(http.StatusConflict, "crowd-running", "a run is under way: start another when it has ended")
 	}
 	return nil
 }
