@@ -80,8 +80,8 @@ func New(ctx context.Context, cfg Config) (*Front, error) {
 // Handler returns all that the public address answers.
 func (f *Front) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/demo/", f.demo())
-	mux.HandleFunc("GET /metrics", f.showMetrics)
+	mux.Handle("/demo/", inert(f.demo()))
+	mux.Handle("GET /metrics", inert(http.HandlerFunc(f.showMetrics)))
 	for _, path := range []string{
 		"/payments", "/payments/", "/unsafe/", "/naive/", "/orders", "/orders/", "/.well-known/idempotency",
 	} {
@@ -92,6 +92,16 @@ func (f *Front) Handler() http.Handler {
 	}
 	mux.Handle("/", f.cfg.Page)
 	return mux
+}
+
+// inert keeps a browser from taking an answer of next for a page: there are
+// names in it that clients chose.
+func inert(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		next.ServeHTTP(w, r)
+	})
 }
 
 // toService passes a request on, with the fault that it meets, if it is a

@@ -265,6 +265,22 @@ func TestTheMetricsAreTheServicesAndNotInTheLog(t *testing.T) {
 	assert.Equal(t, len(rg.log.Entries()), 0)
 }
 
+func TestABrowserTakesNoAnswerOfTheDemoForAPage(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for _, path := range []string{
+		"/demo/log", "/demo/ledger", "/demo/faults", "/demo/bank", "/demo/service", "/demo/crowd", "/demo/nothing", "/demo/changes", "/metrics",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, rg.url+path, nil)
+		assert.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		assert.NoError(t, err)
+		resp.Body.Close()
+		assert.Equal(t, resp.Header.Values("X-Content-Type-Options"), []string{"nosniff"}, "%s", path)
+		assert.Equal(t, resp.Header.Values("Content-Security-Policy"), []string{"default-src 'none'"}, "%s", path)
+	}
+}
+
 func TestABodyOverTheLimitIsRefusedAndNotPassedOn(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
