@@ -148,6 +148,19 @@ func TestStage(t *testing.T) {
 				assert.Equal(t, d.ledger("keyless"), account{Orders: 1, Payments: 2, Charges: 2, Taken: 5100})
 			})
 
+			t.Run("a number of shoppers that cannot be meant holds up nothing, and Enter in it pays nothing", func(t *testing.T) {
+				b, d := start(t, "")
+				b.do(
+					"type a number", chromedp.Focus(chromedp.CSS(`input[name="shoppers"]`)),
+					chromedp.KeyEvent("5000"), chromedp.KeyEvent("\r"),
+				)
+				b.press("pay keyed")
+				b.waitForState("keyed", "paid")
+				b.waitFor(`#account-keyed [data-verdict="right"]`)
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+				assert.Equal(t, d.ledger("keyless"), account{})
+			})
+
 			t.Run("a lease is set, and outlives a kill", func(t *testing.T) {
 				b, d := start(t, "?lease=500ms&fault=killed-after-charge")
 				b.press("apply")

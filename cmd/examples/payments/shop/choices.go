@@ -46,7 +46,8 @@ type choices struct {
 }
 
 // readChoices reads what values hold, and takes the default for what they do
-// not. An error names the field and what it may hold.
+// not and for the crowd, which readCrowd reads. An error names the field and
+// what it may hold.
 func readChoices(values url.Values) (choices, error) {
 	get := func(name, otherwise string) string {
 		if values.Has(name) {
@@ -70,23 +71,7 @@ func readChoices(values url.Values) (choices, error) {
 	if c.Bank != remembers && c.Bank != forgets {
 		return choices{}, fmt.Errorf("bank is %q, want %s or %s", c.Bank, remembers, forgets)
 	}
-	if c.Crowd.Seed, err = strconv.ParseUint(get("seed", "1"), 10, 64); err != nil {
-		return choices{}, fmt.Errorf("seed is %q, want a whole number from zero on", get("seed", ""))
-	}
-	for _, n := range []struct {
-		name, otherwise string
-		least, most     int
-		to              *int
-	}{
-		{"shoppers", "1000", 1, crowd.MaxShoppers, &c.Crowd.Shoppers},
-		{"trouble", "10", 0, crowd.MaxTrouble, &c.Crowd.Trouble},
-	} {
-		value := get(n.name, n.otherwise)
-		if *n.to, err = strconv.Atoi(value); err != nil || *n.to < n.least || *n.to > n.most {
-			return choices{}, fmt.Errorf("%s is %q, want a number from %d to %d", n.name, value, n.least, n.most)
-		}
-	}
-	c.Crowd.NewKeys = c.NewKeys
+	c.Crowd = crowd.Settings{Seed: 1, Shoppers: 1000, Trouble: 10, NewKeys: c.NewKeys}
 	for _, t := range tills {
 		name := string(t.Door) + "-shown"
 		n, err := strconv.Atoi(get(name, "1"))
@@ -96,6 +81,38 @@ func readChoices(values url.Values) (choices, error) {
 		c.Shown[t.Door] = n
 	}
 	return c, nil
+}
+
+// readCrowd reads the crowd's settings into c, and leaves those that values do
+// not hold. An error names the field and what it may hold; c is unchanged then.
+func (c *choices) readCrowd(values url.Values) error {
+	read := c.Crowd
+	if values.Has("seed") {
+		seed, err := strconv.ParseUint(values.Get("seed"), 10, 64)
+		if err != nil {
+			return fmt.Errorf("seed is %q, want a whole number from zero on", values.Get("seed"))
+		}
+		read.Seed = seed
+	}
+	for _, n := range []struct {
+		name        string
+		least, most int
+		to          *int
+	}{
+		{"shoppers", 1, crowd.MaxShoppers, &read.Shoppers},
+		{"trouble", 0, crowd.MaxTrouble, &read.Trouble},
+	} {
+		if !values.Has(n.name) {
+			continue
+		}
+		value, err := strconv.Atoi(values.Get(n.name))
+		if err != nil || value < n.least || value > n.most {
+			return fmt.Errorf("%s is %q, want a number from %d to %d", n.name, values.Get(n.name), n.least, n.most)
+		}
+		*n.to = value
+	}
+	c.Crowd = read
+	return nil
 }
 
 // Link is the address of the page with these choices.

@@ -69,6 +69,10 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 	if f.choices, err = readChoices(r.PostForm); err != nil {
 		return form{}, err
 	}
+	// What only the crowd goes by keeps nothing else from being done.
+	if err = f.readCrowd(r.PostForm); err != nil && f.Do == doRun {
+		return form{}, err
+	}
 	for _, t := range tills {
 		if f.Tickets[t.Door], err = readTicket(r, t); err != nil {
 			return form{}, err

@@ -17,6 +17,9 @@ const shownRequests = 20
 // choices of the link that led here.
 func (s *shop) open(w http.ResponseWriter, r *http.Request) {
 	c, err := readChoices(r.URL.Query())
+	if err == nil {
+		err = c.readCrowd(r.URL.Query())
+	}
 	if err != nil {
 		s.refuse(w, http.StatusBadRequest, "The link cannot be used: "+err.Error())
 		return
@@ -169,6 +172,7 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[payments.Door][]try) {
 	v := newPageView(f.choices, s.within)
 	v.Watch = s.watch(r.Context(), f.choices)
+	v.Watch.Crowd.Link = f.Link()
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
 			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door], Shown: f.Shown[t.Door],
@@ -193,7 +197,7 @@ func (s *shop) watch(ctx context.Context, c choices) watchView {
 	v.trouble("the bank's setting", err)
 	report, err := s.front.crowd(ctx)
 	v.trouble("the crowd", err)
-	v.Crowd = crowdView{Report: report, Link: c.Link()}
+	v.Crowd = crowdView{Report: report}
 	log, err := s.front.log(ctx)
 	v.trouble("the log", err)
 	for _, t := range tills {

@@ -393,12 +393,24 @@ func TestRefusing(t *testing.T) {
 			form := url.Values{"do": {"pay all"}}
 			maps.Copy(form, good)
 			form.Set(bad.field, bad.value)
+			if bad.field == "seed" || bad.field == "shoppers" || bad.field == "trouble" {
+				form.Set("do", "run")
+			}
 			v.post(form)
 			assert.Equal(t, v.status, http.StatusBadRequest, "%s=%q", bad.field, bad.value)
 			assert.Contains(t, v.page, "Nothing was sent: ")
 			assert.Contains(t, v.page, bad.want)
 		}
 		assert.Equal(t, len(front.sent), 0, "requests")
+	})
+
+	t.Run("a crowd that cannot be meant keeps nobody from paying", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", url.Values{"shoppers": {"5000"}, "seed": {""}})
+		assert.Equal(t, v.status, http.StatusOK)
+		assert.Equal(t, len(front.sent), 1, "requests")
 	})
 
 	t.Run("a form that is too long is refused", func(t *testing.T) {

@@ -174,7 +174,8 @@ func counted(n int64, noun string) string {
 // crowdView is a run of the crowd.
 type crowdView struct {
 	crowd.Report
-	// Link leads to the page with the present choices.
+	// Link leads to the page with the present choices. It is empty where the
+	// script brings the progress by itself.
 	Link string
 }
 

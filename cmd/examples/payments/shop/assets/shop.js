@@ -82,17 +82,27 @@ for (const name of choices) {
   }
 }
 
-// link keeps the address of the present choices.
+// link keeps the address of the present choices, as far as they can be meant.
 function link() {
-  const made = [...new FormData(form)].filter(([name]) => choices.includes(name));
+  const made = [...new FormData(form)].filter(([name]) => choices.includes(name) && !form.querySelector(`[name=${name}]:invalid`));
   document.querySelector("#link").href = `/?${new URLSearchParams(made)}`;
 }
 
 form.addEventListener("change", ({ target }) => {
+  if (!target.checkValidity()) {
+    return;
+  }
   const off = target.type === "checkbox" && !target.checked;
   sessionStorage.setItem(target.name, off ? "" : target.value);
   link();
   refresh();
+});
+// Enter in a field of the crowd runs it; without a script it does nothing.
+document.querySelector(".crowd .fields").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target.matches("input")) {
+    event.preventDefault();
+    form.requestSubmit(event.currentTarget.querySelector("button"));
+  }
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
