@@ -2,10 +2,14 @@ package integration
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +38,9 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	t.Parallel()
 	claimCases(t)
 	timeCases(t)
+	requestCases(t)
+	callerCases(t)
+	keyCases(t)
 }
 
 // blocking is the usual handler that says when it is inside, and goes on when
@@ -284,4 +291,166 @@ func timeCases(t *testing.T) {
 			s.sold(t, 1)
 		})
 	}
+}
+
+// repeats are requests of which the second comes under the key of the first.
+var repeats = []struct {
+	claim         string
+	first, second ask
+	want          string
+}{
+	{"json-order: Members in another order, with other white space, are the same request", ask{body: `{"a":1,"b":{"x":1,"y":2}}`}, ask{body: `{ "b":{"y":2, "x":1},"a":1}`}, replayed},
+	{"json-order: Items in another order are another request", ask{body: `[1,2]`}, ask{body: `[2,1]`}, reused},
+	{"json-numbers: 1 and 1.0 are two numbers", ask{body: `{"n":1}`}, ask{body: `{"n":1.0}`}, reused},
+	{"json-numbers: 1 and 1e0 are two numbers", ask{body: `{"n":1}`}, ask{body: `{"n":1e0}`}, reused},
+	{"json-numbers: A number is no string", ask{body: `{"n":1}`}, ask{body: `{"n":"1"}`}, reused},
+	{"json-numbers: 0 and -0 are two numbers", ask{body: `{"n":-0}`}, ask{body: `{"n":0}`}, reused},
+	{"json-strings: A letter and its escape are one text", ask{body: `{"name":"caf\u00e9"}`}, ask{body: `{"name":"café"}`}, replayed},
+	{"json-strings: A slash and its escape are one text", ask{body: `{"p":"a\/b"}`}, ask{body: `{"p":"a/b"}`}, replayed},
+	{"fingerprint-omits: Another query is another request", ask{target: "/?to=p1"}, ask{target: "/?to=p2"}, reused},
+	{"fingerprint-omits: The query counts as it was sent", ask{target: "/?a=1&b=2"}, ask{target: "/?b=2&a=1"}, reused},
+	{"fingerprint-omits: Repeated names keep their order", ask{target: "/?a=1&a=2"}, ask{target: "/?a=2&a=1"}, reused},
+	{"fingerprint-omits: The same query is the same request", ask{target: "/?a=1&b=2"}, ask{target: "/?a=1&b=2"}, replayed},
+	{"operation-binding: Another route is another request", ask{target: "/orders"}, ask{target: "/refunds"}, reused},
+	{"operation-binding: Another method is another request", ask{target: "/orders"}, ask{method: http.MethodPatch, target: "/orders"}, reused},
+	{"path-form: A slash more is another request", ask{target: "/orders"}, ask{target: "/orders/"}, reused},
+	{"path-form: A redirect of the router is passed on", ask{target: "/orders"}, ask{target: "//orders"}, "307 "},
+	{"path-form: A redirect of the router is not the reply of the key", ask{target: "//orders"}, ask{target: "/orders"}, executed},
+	{"false-mismatch: Another boundary is the same upload", upload("aaa", "hi"), upload("bbb", "hi"), replayed},
+	{"false-mismatch: Another file is another upload", upload("aaa", "hi"), upload("ccc", "ho"), reused},
+	{"key-encoding: With and without quotes it is one key", ask{}.keyed(`"abc"`), ask{}.keyed("abc"), replayed},
+	{"key-encoding: Parameters are no part of the key", ask{}.keyed("abc"), ask{}.keyed(`"abc";p=1`), replayed},
+	{"key-encoding: An escape stands for one character", ask{}.keyed(`"a\"b"`), ask{}.keyed(`"a\"b"`), replayed},
+	{"key-encoding: A quote that is not closed is refused", ask{}.keyed(`"ab`), ask{}.keyed("ab"), executed},
+	{"tenant-scope: Two sessions with one key are two callers", ask{}.with("Cookie", "session=p1"), ask{}.with("Cookie", "session=p2"), executed},
+	{"tenant-scope: Two credentials with one key are two callers", ask{}.with("Authorization", "p1"), ask{}.with("Authorization", "p2"), executed},
+	{"tenant-scope: A session is no credential of the same name", ask{}.with("Authorization", "p1"), ask{}.with("Cookie", "session=p1"), executed},
+	{"tenant-scope: Who cannot be told from others is refused", ask{}, ask{}.with("Authorization", "nobody"), "403 released"},
+}
+
+const (
+	executed = "201 executed"
+	replayed = "201 replayed"
+	reused   = "422 key-reused"
+)
+
+func upload(boundary, file string) ask {
+	body := "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"hello.txt\"\r\n\r\n" + file +
+		"\r\n--X\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n1\r\n--X--\r\n"
+	return ask{body: strings.ReplaceAll(body, "--X", "--"+boundary)}.with("Content-Type", "multipart/form-data; boundary="+boundary)
+}
+
+func requestCases(t *testing.T) {
+	t.Helper()
+	for _, c := range repeats {
+		inModes(t, c.claim, func(t *testing.T, mode semel.Mode) {
+			s := newShop(t, mode, shopSettings{})
+			mux := http.NewServeMux()
+			mux.Handle("/", s.protect(t, semelhttp.Route{}, s.created(t)))
+			mux.Handle("/refunds", s.protect(t, semelhttp.Route{Name: "refunds"}, s.created(t)))
+			srv := serve(t, overHTTP1, mux)
+			one, two := send(t, srv, c.first), send(t, srv, c.second)
+			assert.Equal(t, two.told(), c.want)
+			assert.Equal(t, one.text == two.text, c.want == replayed, "the same text")
+			runs := 0
+			for _, a := range []answer{one, two} {
+				if a.told() == executed {
+					runs++
+				}
+			}
+			s.sold(t, runs)
+			assert.True(t, runs > 0, "something ran")
+		})
+	}
+}
+
+func keyCases(t *testing.T) {
+	t.Helper()
+	for _, optional := range []bool{false, true} {
+		inModes(t, "key-syntax: A key is read or refused, and only an absent one is none, optional "+strconv.FormatBool(optional), func(t *testing.T, mode semel.Mode) {
+			s := newShop(t, mode, shopSettings{})
+			h := func(w http.ResponseWriter, r *http.Request) {
+				if _, keyed := semel.OperationFrom(r.Context()); !keyed {
+					io.WriteString(w, "unprotected")
+					return
+				}
+				s.created(t)(w, r)
+			}
+			srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{KeyOptional: optional}, h))
+			long := strings.Repeat("k", semel.MaxKeyLength)
+			for _, key := range []string{"", "   ", `""`, long + "k", strings.Repeat("k", 10_000)} {
+				for range 2 {
+					got := send(t, srv, ask{}.keyed(key))
+					assert.Equal(t, got.told(), "400 released", "%.10q", key)
+					assert.Contains(t, got.text, `"code":"key-invalid"`)
+				}
+			}
+			s.sold(t, 0)
+			for _, key := range []string{"k", long} {
+				assert.Equal(t, send(t, srv, ask{}.keyed(key)).told(), executed)
+				assert.Equal(t, send(t, srv, ask{}.keyed(key)).told(), replayed)
+			}
+			absent := send(t, srv, ask{}.with("Idempotency-Key"))
+			if optional {
+				assert.Equal(t, absent.text, "unprotected")
+			} else {
+				assert.Contains(t, absent.text, `"code":"key-missing"`)
+			}
+			s.sold(t, 2)
+		})
+	}
+
+	for _, name := range []string{"Idempotency-Key", "X-My-Key"} {
+		inModes(t, "header-name: It has no case, over any protocol, "+name, func(t *testing.T, mode semel.Mode) {
+			s := newShop(t, mode, shopSettings{mw: semelhttp.Config{KeyHeader: name}})
+			h := s.protect(t, semelhttp.Route{}, s.created(t))
+			one, two := serve(t, overHTTP1, h), serve(t, overHTTP2, h)
+			bare := ask{}.with("Idempotency-Key")
+			assert.Equal(t, send(t, one, bare.with(strings.ToUpper(name), "K1")).told(), executed)
+			assert.Equal(t, send(t, one, bare.with(strings.ToLower(name), "K1")).told(), replayed)
+			got := send(t, two, bare.with(name, "K1"))
+			assert.Equal(t, got.told(), replayed)
+			assert.Equal(t, got.Proto, overHTTP2)
+			s.sold(t, 1)
+		})
+	}
+}
+
+func callerCases(t *testing.T) {
+	t.Helper()
+	inModes(t, "auth-order: A right that was withdrawn is asked for before a replay, and its refusal is not saved", func(t *testing.T, mode semel.Mode) {
+		s := newShop(t, mode, shopSettings{})
+		var lost atomic.Bool
+		inner := s.protect(t, semelhttp.Route{BeforeReplay: func(*http.Request, semel.Record) error {
+			if lost.Load() {
+				return errors.New("the role was lost")
+			}
+			return nil
+		}}, s.created(t))
+		var refused atomic.Int64
+		srv := serve(t, overHTTP1, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if status := int(refused.Load()); status != 0 {
+				http.Error(w, "not you", status)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		}))
+		first := send(t, srv, ask{})
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+			refused.Store(int64(status))
+			got := send(t, srv, ask{})
+			assert.Equal(t, got.StatusCode, status)
+			assert.Equal(t, got.text, "not you\n")
+		}
+		refused.Store(0)
+		lost.Store(true)
+		got := send(t, srv, ask{})
+		assert.Equal(t, got.StatusCode, http.StatusForbidden, "of BeforeReplay")
+		assert.True(t, !strings.Contains(got.text, `"id"`), "nothing of the reply is shown")
+		lost.Store(false)
+		again := send(t, srv, ask{})
+		assert.Equal(t, again.told(), replayed)
+		assert.Equal(t, again.text, first.text)
+		s.sold(t, 1)
+	})
 }
