@@ -145,6 +145,15 @@ func TestShopPageLooks(t *testing.T) {
 	b.do("open the log", chromedp.Click(chromedp.CSS("main > section:last-child summary")))
 	see("7-crowd")
 
+	for _, width := range []int64{375, 1024, 1280} {
+		b.lookAt(look{width: width, height: 900, scheme: "light"})
+		assert.True(t, evaluate[bool](b, `[...document.querySelectorAll(".sum strong")].every((sum) => {
+			sum.textContent = "$123,456.78";
+			const { height } = sum.getBoundingClientRect();
+			return sum.scrollWidth <= sum.clientWidth && height < 2 * parseFloat(getComputedStyle(sum).fontSize);
+		})`), "a sum of eight digits does not fit at %d", width)
+	}
+
 	b.open(d.base + "/nowhere")
 	see("8-refused")
 
