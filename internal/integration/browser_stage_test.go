@@ -141,7 +141,7 @@ func TestStage(t *testing.T) {
 					b.press("pay keyless")
 					b.press("pay keyed")
 				}
-				b.waitForState("keyed", "refused")
+				b.waitForState("keyed", "doubt")
 				b.waitForState("keyless", "paid-again")
 				assert.Contains(t, b.text("#keyed .tries"), "422 Unprocessable Entity · key-reused")
 				assert.Equal(t, d.ledger("keyed"), paidOnce)

@@ -213,6 +213,24 @@ func TestPaying(t *testing.T) {
 		assert.Equal(t, tries, []string{"502 Bad Gateway"})
 	})
 
+	t.Run("a refusal after no answer leaves the order open, for the first may have been charged", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
+		front.answer = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }
+		for range 2 {
+			v.press("pay keyed", nil)
+			state, sentence, _ := v.says("keyed")
+			assert.Equal(t, state, "doubt")
+			assert.Contains(t, sentence, "whether another was charged is still not known")
+		}
+		front.answer = nil
+		v.press("pay keyed", nil)
+		state, _, _ := v.says("keyed")
+		assert.Equal(t, state, "paid")
+	})
+
 	t.Run("a double click sends both at once", func(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{AnswerWithin: time.Minute})

@@ -54,17 +54,31 @@ const (
 	stateSending   state = "sending"
 	stateUnknown   state = "unknown"
 	stateAgain     state = "again"
+	stateDoubt     state = "doubt"
 	statePaid      state = "paid"
 	statePaidAgain state = "paid-again"
 	stateRefused   state = "refused"
 )
 
 // ranks orders what an order's sends have told, from nothing to the best news.
-var ranks = []state{stateOpen, stateUnknown, stateAgain, stateRefused, statePaid, statePaidAgain}
+var ranks = []state{stateOpen, stateUnknown, stateAgain, stateDoubt, stateRefused, statePaid, statePaidAgain}
 
 // settled reports whether the client has its answer and needs no other.
 func (s state) settled() bool {
 	return s == statePaid || s == statePaidAgain || s == stateRefused
+}
+
+// with is what two sends of one order tell: the best news counts, but a refusal
+// says nothing of another send whose result is not known.
+func (s state) with(other state) state {
+	unclear := []state{stateUnknown, stateAgain, stateDoubt}
+	if s == stateRefused && slices.Contains(unclear, other) || other == stateRefused && slices.Contains(unclear, s) {
+		return stateDoubt
+	}
+	if slices.Index(ranks, other) > slices.Index(ranks, s) {
+		return other
+	}
+	return s
 }
 
 // saying is one sentence of the till, shown while the order is in State.
@@ -90,6 +104,7 @@ func (t till) sayings() []saying {
 		{stateSending, "Sent. Waiting for the answer."},
 		{stateAgain, "An answer, but no result. The order is still open."},
 		{stateRefused, "Refused. The order is closed."},
+		{stateDoubt, "A send was refused; whether another was charged is still not known. The order is open."},
 		{stateUnknown, unknown},
 		{statePaid, paid},
 		{statePaidAgain, "Paid, at least once. Nothing in the answer says whether another send was charged too."},
@@ -158,9 +173,7 @@ func (tk ticket) after(t till, tries []try, newKeys bool) ticket {
 		if tr.unsent == nil {
 			tk.Sent++
 		}
-		if s := tr.state(); slices.Index(ranks, s) > slices.Index(ranks, tk.State) {
-			tk.State = s
-		}
+		tk.State = tk.State.with(tr.state())
 	}
 	if tk.State == statePaid && (!t.Safe || newKeys) && tk.Sent > 1 {
 		tk.State = statePaidAgain

@@ -117,9 +117,7 @@ export class Till {
     for (let n = 0; n < maxTries && ticket === this.ticket; n++) {
       const { state, text, pause } = await this.send(ticket);
       ticket.tries.push(text);
-      if (rank(state) >= rank(ticket.state)) {
-        ticket.state = state;
-      }
+      ticket.state = together(ticket.state, state);
       if (ticket.state === "paid" && (!this.safe || chosen("newkeys")) && ticket.sent > 1) {
         ticket.state = "paid-again";
       }
@@ -203,9 +201,15 @@ export class Till {
   }
 }
 
-// rank orders what several sends of one order tell: the best news counts.
-function rank(state) {
-  return ["open", "unknown", "again", "refused", "paid", "paid-again"].indexOf(state);
+// together is what two sends of one order tell: the best news counts, but a
+// refusal says nothing of another send whose result is not known.
+function together(a, b) {
+  const unclear = ["unknown", "again", "doubt"];
+  if ((a === "refused" && unclear.includes(b)) || (b === "refused" && unclear.includes(a))) {
+    return "doubt";
+  }
+  const ranks = ["open", "unknown", "again", "doubt", "refused", "paid", "paid-again"];
+  return ranks.indexOf(b) > ranks.indexOf(a) ? b : a;
 }
 
 // describe says what an answer means for the order, as the server does for a
