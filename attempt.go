@@ -226,7 +226,7 @@ func (a *attempt) conclude(end ending) (Result, error) {
 		a.logPanic(end)
 		panic(end.panicked) //nolint:forbidigo // it is the work's own.
 	case end.goexit:
-		return res, fmt.Errorf("semel: the work ended its goroutine without returning")
+		return res, errGoexit
 	}
 	return res, err
 }

@@ -101,6 +101,10 @@ func configError(field, problem string) error {
 	return ErrConfig.saying("%s %s", field, problem)
 }
 
+// errGoexit is no Error: nothing is known of work that leaves so, and semelhttp
+// cuts the reply.
+var errGoexit = errors.New("semel: the work ended its goroutine without returning")
+
 // notApplied marks an error after which the work is known to have had no
 // effect.
 type notApplied struct{ err error }

@@ -87,7 +87,7 @@ func (r *recorder) WriteHeader(status int) {
 	case r.closed || r.status != 0:
 	case status < 100 || status > 999:
 		panic(fmt.Sprintf("invalid WriteHeader code %d", status)) //nolint:forbidigo // as net/http.
-	case status >= 100 && status < 200 && status != http.StatusSwitchingProtocols:
+	case status < 200 && status != http.StatusSwitchingProtocols:
 		r.inform(status)
 	default:
 		r.fix(status)

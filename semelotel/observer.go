@@ -14,17 +14,12 @@ import (
 // scopeName names the instrumentation to OpenTelemetry.
 const scopeName = "github.com/semel-dev/semel/semelotel"
 
-// The surfaces: what stands before the guard.
-const (
-	SurfaceMiddleware = "middleware"
-	SurfaceProxy      = "proxy"
-	SurfaceGRPC       = "grpc"
-)
+// SurfaceMiddleware is the surface of semelhttp.
+const SurfaceMiddleware = "middleware"
 
 // Config holds the optional settings of an Observer. Zero means the default.
 type Config struct {
-	// Surface says what stands before the guard: one of the constants above,
-	// or a word of your own. Default SurfaceMiddleware.
+	// Surface says in one word what stands before the guard. Default SurfaceMiddleware.
 	Surface string
 }
 

@@ -113,9 +113,9 @@ func TestACallerThatHungUpIsCountedAllTheSame(t *testing.T) {
 
 func TestTheSurfaceIsTheOneConfigured(t *testing.T) {
 	t.Parallel()
-	m := newMeters(t, semelotel.Config{Surface: semelotel.SurfaceProxy})
+	m := newMeters(t, semelotel.Config{Surface: "worker"})
 	m.Observe(t.Context(), semel.Event{Kind: semel.EventRequest, Outcome: "replayed", Route: route})
-	assert.Equal(t, m.series(t), []string{"semel.requests{http.route=/orders/{id},semel.outcome=replayed,semel.surface=proxy} 1"})
+	assert.Equal(t, m.series(t), []string{"semel.requests{http.route=/orders/{id},semel.outcome=replayed,semel.surface=worker} 1"})
 }
 
 func TestAGuardThatIsObserved(t *testing.T) {

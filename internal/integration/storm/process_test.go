@@ -51,7 +51,7 @@ type kept struct {
 type life struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
-	over  chan struct{} // closed when it is gone, endedAt being set
+	over  chan struct{} // closed when it is gone, ended being set
 	ended time.Time
 }
 
@@ -292,7 +292,7 @@ type page struct {
 	name    string
 }
 
-// Write notes p, which is one or more whole lines, as slog writes them.
+// Write notes text, which is one or more whole lines, as slog writes them.
 func (p *page) Write(text []byte) (int, error) {
 	p.journal.mu.Lock()
 	defer p.journal.mu.Unlock()

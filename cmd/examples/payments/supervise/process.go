@@ -33,8 +33,6 @@ const (
 	// restarts is how many starts in a row may fail before a process that was
 	// up once is given up.
 	restarts = 6
-	// maxLogLine is the longest log line that is kept whole, in bytes.
-	maxLogLine = 64 << 10
 )
 
 // Config says how a process is run. Name, Path and Args are required.
@@ -242,7 +240,7 @@ func (c *child) address() (string, error) {
 // copyLog passes the child's log on, line by line, and returns the last one.
 func (p *Process) copyLog(r io.Reader) string {
 	last := ""
-	lines := bufio.NewReaderSize(r, maxLogLine)
+	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
 		if line = strings.TrimSuffix(line, "\n"); line != "" {
