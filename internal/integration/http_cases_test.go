@@ -38,6 +38,7 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	t.Parallel()
 	claimCases(t)
 	timeCases(t)
+	replyCases(t)
 	requestCases(t)
 	callerCases(t)
 	keyCases(t)
