@@ -124,6 +124,9 @@ func TestStage(t *testing.T) {
 				}
 				b.waitFor(`#account-keyed [data-verdict="right"]`)
 				assert.Equal(t, len(b.hops("keyed")), 8)
+				if mode.scripts {
+					b.waitFor("#account-keyed:focus")
+				}
 			})
 
 			t.Run("a new key for each send is paid twice at the till with Semel too", func(t *testing.T) {

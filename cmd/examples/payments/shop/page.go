@@ -165,13 +165,21 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s.render(w, http.StatusOK, "live.html", s.watch(r.Context(), c))
+	orders := map[payments.Door]string{}
+	for _, t := range tills {
+		orders[t.Door] = r.URL.Query().Get(string(t.Door) + "-order")
+	}
+	s.render(w, http.StatusOK, "live.html", s.watch(r.Context(), c, orders))
 }
 
 // show renders the page.
 func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[payments.Door][]try) {
 	v := newPageView(f.choices, s.within)
-	v.Watch = s.watch(r.Context(), f.choices)
+	orders := map[payments.Door]string{}
+	for door, tk := range f.Tickets {
+		orders[door] = tk.Order
+	}
+	v.Watch = s.watch(r.Context(), f.choices, orders)
 	v.Watch.Crowd.Link = f.Link()
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
@@ -183,8 +191,8 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[pa
 }
 
 // watch asks the front for the money and the recent requests. What it cannot
-// read it says instead.
-func (s *shop) watch(ctx context.Context, c choices) watchView {
+// read it says instead. orders are those of the page that is shown.
+func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]string) watchView {
 	var v watchView
 	ledger, err := s.front.ledger(ctx)
 	v.trouble("the ledger", err)
@@ -202,7 +210,7 @@ func (s *shop) watch(ctx context.Context, c choices) watchView {
 	v.trouble("the log", err)
 	for _, t := range tills {
 		v.Accounts = append(v.Accounts, accountView{
-			Account: ledger[t.Door], Known: known, Story: s.story(t, log, c),
+			Account: ledger[t.Door], Known: known, Story: s.story(t, log, c, orders[t.Door]),
 		})
 	}
 	slices.Reverse(log)

@@ -130,6 +130,24 @@ func TestStory(t *testing.T) {
 		assert.Contains(t, v.page, "You said no, and you were right. It was not charged. The client could not know. It has been charged once since.")
 	})
 
+	t.Run("a guess is asked only about the page's own order, also when another came later", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		own := v.fields().Get("keyed-order")
+		front.log = []map[string]any{lost("o_other")}
+		v.open("/?guess=on")
+		assert.Equal(t, len(sentences(v.page)), 7, "hops of the other's order")
+		for _, log := range [][]map[string]any{{lost("o_other"), lost(own)}, {lost(own), lost("o_other")}} {
+			front.log = log
+			for _, page := range []string{"/?guess=on", "/shop/live?guess=on&keyed-order=" + own} {
+				v.open(page)
+				assert.Contains(t, v.page, "No answer came. Was the customer charged?")
+				assert.Equal(t, len(sentences(v.page)), 2, "hops of the own order")
+			}
+		}
+	})
+
 	t.Run("a guess that cannot be judged is not taken", func(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})

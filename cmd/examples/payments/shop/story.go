@@ -13,8 +13,6 @@ import (
 type storyView struct {
 	till
 	Drawing drawing
-	// Order is whose story it is; empty before the first.
-	Order string
 	// Asked says that the reader is to guess first, and Guess what was
 	// guessed, if something was.
 	Asked bool
@@ -60,32 +58,33 @@ func times(n int) string {
 func (v storyView) Covered() bool { return v.Asked || v.Drawing.Hidden > 0 }
 
 // story makes a till's view out of the log and of what the reader asked for.
-func (s *shop) story(t till, log []request, c choices) storyView {
+// It is that of the latest order, unless the reader is to guess about own, the
+// order of the page: nobody could answer for an order that another page sent.
+func (s *shop) story(t till, log []request, c choices, own string) storyView {
+	hops := storyOf(requestsOf(log, t.Door, own))
+	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
+		outside := seenFromOutside(hops)
+		return storyView{till: t, Asked: true, Drawing: drawn(t, outside, len(outside))}
+	}
 	requests := latest(log, t.Door)
-	v := storyView{till: t}
-	if len(requests) == 0 {
-		v.Drawing = drawn(t, nil, 0)
-		return v
-	}
-	v.Order = requests[0].Order
-	v.Guess = s.guesses.of(t.Door, v.Order)
-	hops := storyOf(requests)
-	silent, settled := false, false
-	for _, h := range hops {
-		silent = silent || h.Mark == markUnknown
-		settled = settled || h.Final
-	}
-	v.Charged = charges(hops)
-	// Once there is an answer there is nothing left to guess.
-	if v.Asked = c.Guess && silent && !settled && v.Guess.Said == ""; v.Asked {
-		hops = seenFromOutside(hops)
+	hops = storyOf(requests)
+	v := storyView{till: t, Charged: charges(hops)}
+	if len(requests) > 0 {
+		v.Guess = s.guesses.of(t.Door, requests[0].Order)
 	}
 	shown := len(hops)
-	if c.Step && !v.Asked {
+	if c.Step {
 		shown = min(shown, c.Shown[t.Door])
 	}
 	v.Drawing = drawn(t, hops, shown)
 	return v
+}
+
+// unanswered reports whether the browser heard nothing, and no answer since
+// that leaves nothing to guess.
+func unanswered(hops []hop) bool {
+	silent := slices.ContainsFunc(hops, func(h hop) bool { return h.Mark == markUnknown })
+	return silent && !slices.ContainsFunc(hops, func(h hop) bool { return h.Final })
 }
 
 // latest returns the requests of the last order at a door, oldest first. A

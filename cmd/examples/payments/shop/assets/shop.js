@@ -25,13 +25,15 @@ async function act(button) {
       for (const till of at(where)) {
         till.field("shown").value++;
       }
+      stepped = button;
       break;
     case "yes":
     case "no":
       // The buttons are about to go, and the truth comes in their place.
       button.closest(".account").focus();
-      await post(button);
-      at(where).forEach((till) => till.guessed());
+      if (await post(button)) {
+        at(where).forEach((till) => till.guessed());
+      }
       break;
     case "apply":
     case "run":
@@ -42,6 +44,16 @@ async function act(button) {
   }
   refresh();
 }
+
+// stepped is the "next step" that was pressed last. The last one goes, and the
+// focus then moves on to the money that comes in its place.
+let stepped;
+document.body.addEventListener("htmx:after:swap", () => {
+  if (stepped && !stepped.isConnected && document.activeElement === document.body) {
+    document.querySelector(`#account-${stepped.value.split(" ")[1]}`).focus();
+    stepped = undefined;
+  }
+});
 
 async function pay(what, where) {
   for (const till of at(where)) {
@@ -55,15 +67,23 @@ async function pay(what, where) {
 }
 
 // post sends the form as it would be without a script; of the page that comes
-// back only a refusal is of interest.
+// back only a refusal is of interest. It returns whether there was none.
 async function post(button) {
   const refused = document.querySelector("#refused");
-  const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
+  let answer;
+  try {
+    answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
+  } catch {
+    refused.textContent = "The demo does not answer. Nothing was done, as far as this page knows.";
+    refused.hidden = false;
+    return false;
+  }
   refused.hidden = answer.ok;
   if (!answer.ok) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     refused.textContent = page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`;
   }
+  return answer.ok;
 }
 
 // The choices outlive a reload as the orders do, unless the page was opened
