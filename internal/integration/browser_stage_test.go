@@ -113,6 +113,19 @@ func TestStage(t *testing.T) {
 				assert.Equal(t, d.ledger("keyed"), paidOnce)
 			})
 
+			t.Run("a right guess stays right when the order is charged later", func(t *testing.T) {
+				b, d := start(t, "?fault=request-lost&guess=on")
+				b.press("pay keyed")
+				b.waitFor(`#account-keyed button[value="no keyed"]`)
+				b.press("no keyed")
+				b.settle("keyed")
+				eventually(t, "the page says what came since", func() bool {
+					return b.text("#story-keyed .guessed") ==
+						"You said no, and you were right. It was not charged. The client could not know. It has been charged once since."
+				})
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+			})
+
 			t.Run("step by step shows one hop more with each press, and the money at the end", func(t *testing.T) {
 				b, _ := start(t, "?step=on")
 				b.press("pay keyed")

@@ -60,7 +60,7 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 	tries := map[payments.Door][]try{}
 	for _, t := range f.At {
 		switch f.Do {
-		case doYes, doNo:
+		case doYes, doNo: // noted above
 		case doStep:
 			f.Shown[t.Door]++
 		default:
