@@ -184,6 +184,7 @@ func try(ctx context.Context, srv *httptest.Server, o ask) (answer, error) {
 	}
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"K1"}}
 	maps.Copy(req.Header, o.header)
+	req.Host = req.Header.Get("Host")
 	resp, err := srv.Client().Do(req)
 	if err != nil {
 		return answer{}, err

@@ -313,6 +313,7 @@ var repeats = []struct {
 	{"fingerprint-omits: Repeated names keep their order", ask{target: "/?a=1&a=2"}, ask{target: "/?a=2&a=1"}, reused},
 	{"fingerprint-omits: The same query is the same request", ask{target: "/?a=1&b=2"}, ask{target: "/?a=1&b=2"}, replayed},
 	{"operation-binding: Another route is another request", ask{target: "/orders"}, ask{target: "/refunds"}, reused},
+	{"operation-binding: Another route behind the same path is another request", ask{target: "/orders"}, ask{target: "/orders"}.with("Host", "refunds.test"), reused},
 	{"operation-binding: Another method is another request", ask{target: "/orders"}, ask{method: http.MethodPatch, target: "/orders"}, reused},
 	{"path-form: A slash more is another request", ask{target: "/orders"}, ask{target: "/orders/"}, reused},
 	{"path-form: A redirect of the router is passed on", ask{target: "/orders"}, ask{target: "//orders"}, "307 "},
@@ -348,7 +349,9 @@ func requestCases(t *testing.T) {
 			s := newShop(t, mode, shopSettings{})
 			mux := http.NewServeMux()
 			mux.Handle("/", s.protect(t, semelhttp.Route{}, s.created(t)))
-			mux.Handle("/refunds", s.protect(t, semelhttp.Route{Name: "refunds"}, s.created(t)))
+			refunds := s.protect(t, semelhttp.Route{Name: "refunds"}, s.created(t))
+			mux.Handle("/refunds", refunds)
+			mux.Handle("refunds.test/", refunds)
 			srv := serve(t, overHTTP1, mux)
 			one, two := send(t, srv, c.first), send(t, srv, c.second)
 			assert.Equal(t, two.told(), c.want)
