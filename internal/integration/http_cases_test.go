@@ -44,14 +44,17 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	keyCases(t)
 }
 
-// blocking is the usual handler that says when it is inside, and goes on when
-// goOn is closed.
+// blocking is the usual handler whose first run says when it is inside, and
+// goes on when goOn is closed. Another run, which is a fault, does not wait.
 func blocking(t testing.TB, s *shop) (h http.HandlerFunc, inside, goOn chan struct{}) {
 	t.Helper()
 	inside, goOn = make(chan struct{}, 1), make(chan struct{})
+	var entered atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) {
-		inside <- struct{}{}
-		<-goOn
+		if entered.CompareAndSwap(false, true) {
+			inside <- struct{}{}
+			<-goOn
+		}
 		s.created(t)(w, r)
 	}, inside, goOn
 }
