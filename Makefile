@@ -19,9 +19,9 @@ help: ## List these targets
 test: services ## Run every test of every module
 	@go test -json work | go run ./internal/testreport
 
-race: ## Run the same tests under the race detector (needs a C compiler)
+race: ## Run the same tests under the race detector, a package at a time (needs a C compiler)
 	@.ci/services chromium curl gcc
-	@go test -race -timeout 20m -json work | go run ./internal/testreport
+	@go test -race -p 1 -timeout 20m -json work | go run ./internal/testreport
 
 lint: $(GOLANGCI) ## Vet and lint every module
 	@go vet work

@@ -187,7 +187,13 @@ func (b tab) reloadHalfWay(base string) {
 	b.t.Helper()
 	if b.scripts {
 		b.reload()
-	} else {
+		return
+	}
+	// The browser may drop the new navigation for the form's, where both are
+	// under way at once; whoever reloads then does it again.
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(base)); err != nil {
 		b.open(base)
 	}
 }
