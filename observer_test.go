@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,18 @@ func TestAnObserverIsTold(t *testing.T) {
 			assert.Equal(t, second.SinceFirst, 65*time.Second)
 		})
 	})
+}
+
+// panicky is an observer with a fault of its own.
+type panicky struct{}
+
+func (panicky) Observe(context.Context, semel.Event) { panic("boom") }
+
+func TestAnObserverThatPanicsStrandsNoClaim(t *testing.T) {
+	t.Parallel()
+	g, err := semel.New(newFaultStore(t), semel.Hold(), semel.Config{Observer: panicky{}, Logger: slog.New(slog.DiscardHandler)})
+	assert.NoError(t, err)
+	res, err := g.Do(t.Context(), call("a"), answers("paid"))
+	assert.NoError(t, err)
+	assert.Equal(t, res.Done(), true)
 }

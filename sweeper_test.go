@@ -1,7 +1,9 @@
 package semel_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -32,5 +34,25 @@ func TestNewSweeperRefuses(t *testing.T) {
 		t.Parallel()
 		_, err := semel.NewSweeper(store, semel.SweeperConfig{})
 		assert.NoError(t, err)
+	})
+}
+
+func TestTheSweeperRemovesWhatIsExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, semel.Hold(), semel.Config{Retention: time.Hour})
+		_, err := f.Do(t.Context(), call("a"), answers("paid"))
+		assert.NoError(t, err)
+		sweeper, err := semel.NewSweeper(f.store, semel.SweeperConfig{Batch: 1})
+		assert.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- sweeper.Run(ctx) }()
+		time.Sleep(30 * time.Minute)
+		assert.Equal(t, f.record(t).State, semel.StateDone)
+		time.Sleep(32 * time.Minute)
+		assert.Equal(t, f.record(t).State, semel.StateAbsent)
+		stop()
+		assert.ErrorIs(t, <-ended, context.Canceled)
 	})
 }

@@ -42,6 +42,9 @@ func (f *file) inTestdata() bool {
 	return strings.Contains("/"+f.path, "/testdata/")
 }
 
+// lines is how long f is.
+func (f *file) lines() int { return strings.Count(f.text, "\n") }
+
 // line is where pos stands in f.
 func (f *file) line(pos token.Pos) int { return fileSet.Position(pos).Line }
 

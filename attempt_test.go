@@ -1,0 +1,225 @@
+package semel_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+)
+
+func TestTheHeartbeatKeepsTheClaimOfLongWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+		go func() {
+			time.Sleep(100 * time.Second)
+			res, err := f.Do(t.Context(), call("a"), mustNotRun(t))
+			assert.Equal(t, err, nil)
+			assert.Equal(t, res.Outcome, semel.OutcomeInProgress)
+		}()
+		res, err := f.Do(t.Context(), call("a"), func(ctx context.Context) ([]byte, error) {
+			time.Sleep(115 * time.Second)
+			return nil, ctx.Err()
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, f.store.count("Extend"), 11) // at 10 s, 20 s … 110 s
+	})
+}
+
+func TestAnErrorOfTheWork(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	fails := func(context.Context) ([]byte, error) { return nil, boom }
+	t.Run("leaves the outcome unknown, and is returned", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, semel.Hold(), semel.Config{})
+		res, err := f.Do(t.Context(), call("a"), fails)
+		assert.ErrorIs(t, err, boom)
+		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+		assert.Equal(t, f.record(t).State, semel.StateUnknown)
+		res, err = f.Do(t.Context(), call("a"), mustNotRun(t))
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+	})
+	t.Run("under Resume is run again at once", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+		_, err := f.Do(t.Context(), call("a"), fails)
+		assert.ErrorIs(t, err, boom)
+		res, err := f.Do(t.Context(), call("a"), answers("paid"))
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	})
+	t.Run("wrapped by NotApplied releases the key", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, semel.Hold(), semel.Config{})
+		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return nil, semel.NotApplied(boom) })
+		assert.ErrorIs(t, err, boom)
+		assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+		res, err = f.Do(t.Context(), call("a"), answers("paid"))
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	})
+	t.Run("wrapped by NotApplied speaks for its own attempt only", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+		_, err := f.Do(t.Context(), call("a"), fails)
+		assert.ErrorIs(t, err, boom)
+		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return nil, semel.NotApplied(boom) })
+		assert.ErrorIs(t, err, boom)
+		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+	})
+}
+
+func TestAPanicPassesThroughAndLeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+	func() {
+		defer func() { assert.Equal(t, recover(), any("boom")) }()
+		_, _ = f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { panic("boom") })
+	}()
+	assert.Equal(t, f.record(t).State, semel.StateUnknown)
+	res, err := f.Do(t.Context(), call("a"), answers("paid"))
+	assert.NoError(t, err)
+	assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+}
+
+func TestWorkThatEndsItsGoroutineIsUnknown(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, semel.Hold(), semel.Config{})
+	res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+		runtime.Goexit()
+		return nil, nil
+	})
+	assert.Equal(t, err != nil, true)
+	assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+}
+
+func TestACallerWhoHangsUpDoesNotUndoTheWork(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, semel.Hold(), semel.Config{})
+	ctx, hangUp := context.WithCancel(t.Context())
+	res, err := f.Do(ctx, call("a"), func(ctx context.Context) ([]byte, error) {
+		hangUp()
+		return []byte("paid"), ctx.Err()
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	res, err = f.Do(t.Context(), call("a"), mustNotRun(t))
+	assert.NoError(t, err)
+	assert.Equal(t, string(res.Reply.Body), "paid")
+}
+
+func TestAtTheHandlerDeadline(t *testing.T) {
+	t.Parallel()
+	t.Run("the caller is answered, and the claim is kept until the work returns", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+			start := time.Now()
+			_, err := f.Do(t.Context(), call("a"), func(ctx context.Context) ([]byte, error) {
+				time.Sleep(7 * time.Minute) // deaf to ctx
+				assert.Equal(t, context.Cause(ctx), error(semel.ErrStillRunning))
+				return []byte("paid"), nil
+			})
+			assert.ErrorIs(t, err, semel.ErrStillRunning)
+			assert.Equal(t, time.Since(start), 5*time.Minute)
+
+			time.Sleep(time.Minute)
+			res, err := f.Do(t.Context(), call("a"), mustNotRun(t))
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeInProgress)
+
+			time.Sleep(time.Minute + time.Second)
+			res, err = f.Do(t.Context(), call("a"), mustNotRun(t))
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeReplayed)
+			assert.Equal(t, string(res.Reply.Body), "paid")
+		})
+	})
+	t.Run("a panic of forgotten work stops nothing else", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Hold(), semel.Config{HandlerDeadline: time.Second})
+			_, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+				time.Sleep(2 * time.Second)
+				panic("boom")
+			})
+			assert.ErrorIs(t, err, semel.ErrStillRunning)
+			time.Sleep(2 * time.Second)
+			assert.Equal(t, f.record(t).State, semel.StateUnknown)
+		})
+	})
+}
+
+func TestASupersededAttempt(t *testing.T) {
+	t.Parallel()
+	// takeOver lets a rival take the lapsed claim and end it, while the
+	// owner cannot reach the store and does not listen to its context.
+	takeOver := func(t *testing.T, f *fixture) semel.Result {
+		t.Helper()
+		f.store.failBefore(only("Extend", -1))
+		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+			time.Sleep(31 * time.Second)
+			f.store.failBefore(nil)
+			rival, err := f.Do(t.Context(), call("a"), answers("the rival's"))
+			assert.NoError(t, err)
+			assert.Equal(t, rival.Outcome, semel.OutcomeExecuted)
+			return []byte("mine"), nil
+		})
+		assert.NoError(t, err)
+		return res
+	}
+	t.Run("shows the winner's reply and not its own", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+			res := takeOver(t, f)
+			assert.Equal(t, res.Outcome, semel.OutcomeReplayed)
+			assert.Equal(t, string(res.Reply.Body), "the rival's")
+			assert.Equal(t, f.counts.Count(semel.EventLeaseLost), int64(1))
+		})
+	})
+	t.Run("is told that the key is free when the later attempt was released", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Hold(), semel.Config{})
+			res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+				// The work is past its deadline and its settle delay, and yet
+				// alive: the store's clock has jumped.
+				rec := f.record(t)
+				_, err := f.store.Store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: 0})
+				assert.NoError(t, err)
+				_, err = f.settle(t, semel.SettleNotApplied, func(p *semel.SettleParams) { p.Override = true })
+				assert.NoError(t, err)
+				return []byte("mine"), nil
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+			assert.Equal(t, res.Ran, false)
+			assert.Equal(t, res.Done(), false)
+		})
+	})
+	t.Run("is cancelled as soon as the store says so", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Hold(), semel.Config{})
+			_, err := f.Do(t.Context(), call("a"), func(ctx context.Context) ([]byte, error) {
+				rec := f.record(t)
+				// The store's clock jumps: the lease ends though nobody slept.
+				_, err := f.store.Store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: 0})
+				assert.NoError(t, err)
+				assert.Equal(t, f.begin(t, "a", time.Hour).Outcome, semel.BeginClaimed)
+				<-ctx.Done()
+				return nil, context.Cause(ctx)
+			})
+			assert.ErrorIs(t, err, semel.ErrSuperseded)
+		})
+	})
+}
