@@ -59,6 +59,23 @@ func (j *joint) Rollback() error {
 	return j.store.undoErr
 }
 
+// joining is a fixture whose guard has a store that can be joined, and a call
+// that does.
+func joining(t *testing.T, recovery semel.Recovery, change func(*joinStore)) (*fixture, *joinStore, semel.Call) {
+	t.Helper()
+	f := newFixture(t, recovery, semel.Config{})
+	store := &joinStore{faultStore: f.store}
+	if change != nil {
+		change(store)
+	}
+	g, err := semel.New(store, recovery, semel.Config{Logger: slog.New(slog.DiscardHandler)})
+	assert.NoError(t, err)
+	f.Guard = g
+	c := call("a")
+	c.Mode = semel.Joined
+	return f, store, c
+}
+
 // writesRow is work that writes its row and then ends as c.
 func writesRow(c semel.Completion) func(context.Context) semel.Completion {
 	return func(ctx context.Context) semel.Completion {
@@ -116,13 +133,11 @@ func TestJoinedMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
-				store := &joinStore{faultStore: f.store, commitErr: tt.commitErr, commits: tt.commits, undoErr: tt.undoErr}
-				g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{})
-				assert.NoError(t, err)
-				c := call("a")
-				c.Mode, c.AllInTx = semel.Joined, tt.allInTx
-				res, err := g.Run(t.Context(), c, writesRow(tt.work))
+				f, store, c := joining(t, semel.Resume(semel.Forever), func(s *joinStore) {
+					s.commitErr, s.commits, s.undoErr = tt.commitErr, tt.commits, tt.undoErr
+				})
+				c.AllInTx = tt.allInTx
+				res, err := f.Run(t.Context(), c, writesRow(tt.work))
 				if tt.wantErr == nil {
 					assert.NoError(t, err)
 				} else {
@@ -138,14 +153,9 @@ func TestJoinedMode(t *testing.T) {
 	t.Run("a lease that cannot be renewed does not cut an open transaction short", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+			f, store, c := joining(t, semel.Resume(semel.Forever), nil)
 			f.store.failBefore(only("Extend", -1))
-			store := &joinStore{faultStore: f.store}
-			g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{})
-			assert.NoError(t, err)
-			c := call("a")
-			c.Mode = semel.Joined
-			res, err := g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
+			res, err := f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 				done := writesRow(keep)(ctx)
 				time.Sleep(2 * semel.DefaultLease)
 				assert.NoError(t, ctx.Err())
@@ -158,16 +168,11 @@ func TestJoinedMode(t *testing.T) {
 	})
 	t.Run("a panic undoes the row", func(t *testing.T) {
 		t.Parallel()
-		f := newFixture(t, semel.Hold(), semel.Config{})
-		store := &joinStore{faultStore: f.store}
-		g, err := semel.New(store, semel.Hold(), semel.Config{Logger: slog.New(slog.DiscardHandler)})
-		assert.NoError(t, err)
-		c := call("a")
-		c.Mode = semel.Joined
+		f, store, c := joining(t, semel.Hold(), nil)
 		var j *joint
 		func() {
 			defer func() { assert.Equal(t, recover(), any("boom")) }()
-			_, _ = g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
+			_, _ = f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 				j = ctx.Value(jointKey{}).(*joint)
 				j.opened.Store(true)
 				panic("boom")
@@ -179,13 +184,8 @@ func TestJoinedMode(t *testing.T) {
 	})
 	t.Run("a superseded attempt's row is refused", func(t *testing.T) {
 		t.Parallel()
-		f := newFixture(t, semel.Hold(), semel.Config{})
-		store := &joinStore{faultStore: f.store}
-		g, err := semel.New(store, semel.Hold(), semel.Config{Logger: slog.New(slog.DiscardHandler)})
-		assert.NoError(t, err)
-		c := call("a")
-		c.Mode = semel.Joined
-		res, err := g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
+		f, store, c := joining(t, semel.Hold(), nil)
+		res, err := f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 			rec := f.record(t)
 			_, err := f.store.Store.Extend(ctx, rec.Claim(), semel.ExtendParams{Lease: 0})
 			assert.NoError(t, err)
