@@ -15,7 +15,7 @@ func (a *attempt) finish(c Completion) (Result, error) {
 	c = a.weigh(c)
 	held, err := a.save(c)
 	if held.Status == HeldSuperseded || held.Status == HeldFinal {
-		return a.lost()
+		return a.superseded()
 	}
 	res := Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}
 	if held.Status != 0 {
@@ -158,9 +158,9 @@ func (a *attempt) finishOnce(ctx *detachedContext, p FinishParams) (Held, error)
 	return a.guard.store.Finish(ctx, a.claim(), p)
 }
 
-// lost answers for an attempt whose end does not count, because a later one has
-// fenced it off: with what the record says now.
-func (a *attempt) lost() (Result, error) {
+// superseded answers for an attempt whose end does not count, because a later
+// one has fenced it off: with what the record says now.
+func (a *attempt) superseded() (Result, error) {
 	a.observe(EventLeaseLost)
 	ctx := a.guard.storeContext(a)
 	defer ctx.cancel(context.Canceled)
@@ -168,15 +168,7 @@ func (a *attempt) lost() (Result, error) {
 	if err != nil {
 		return Result{Outcome: OutcomeUnknown, Record: a.record}, a.guard.storeFault(a, err)
 	}
-	begun := BeginResult{Outcome: BeginUnknown, Record: rec}
-	switch {
-	case rec.State == StateDone:
-		begun.Outcome = BeginReplay
-	case rec.State == StateReleased:
-		begun.Outcome = BeginReleased
-	case rec.State == StateRunning && rec.LeaseLeft() > 0:
-		begun.Outcome = BeginBusy
-	}
+	begun := BeginResult{Outcome: rec.present(), Record: rec}
 	return a.guard.answer(context.WithoutCancel(a), a.call, begun)
 }
 

@@ -61,13 +61,10 @@ func (j *joint) Rollback() error {
 
 // joining is a fixture whose guard has a store that can be joined, and a call
 // that does.
-func joining(t *testing.T, recovery semel.Recovery, change func(*joinStore)) (*fixture, *joinStore, semel.Call) {
+func joining(t *testing.T, recovery semel.Recovery) (*fixture, *joinStore, semel.Call) {
 	t.Helper()
 	f := newFixture(t, recovery, semel.Config{})
 	store := &joinStore{faultStore: f.store}
-	if change != nil {
-		change(store)
-	}
 	g, err := semel.New(store, recovery, semel.Config{Logger: slog.New(slog.DiscardHandler)})
 	assert.NoError(t, err)
 	f.Guard = g
@@ -133,9 +130,8 @@ func TestJoinedMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f, store, c := joining(t, semel.Resume(semel.Forever), func(s *joinStore) {
-					s.commitErr, s.commits, s.undoErr = tt.commitErr, tt.commits, tt.undoErr
-				})
+				f, store, c := joining(t, semel.Resume(semel.Forever))
+				store.commitErr, store.commits, store.undoErr = tt.commitErr, tt.commits, tt.undoErr
 				c.AllInTx = tt.allInTx
 				res, err := f.Run(t.Context(), c, writesRow(tt.work))
 				if tt.wantErr == nil {
@@ -153,7 +149,7 @@ func TestJoinedMode(t *testing.T) {
 	t.Run("a lease that cannot be renewed does not cut an open transaction short", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			f, store, c := joining(t, semel.Resume(semel.Forever), nil)
+			f, store, c := joining(t, semel.Resume(semel.Forever))
 			f.store.failBefore(only("Extend", -1))
 			res, err := f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 				done := writesRow(keep)(ctx)
@@ -168,7 +164,7 @@ func TestJoinedMode(t *testing.T) {
 	})
 	t.Run("a panic undoes the row", func(t *testing.T) {
 		t.Parallel()
-		f, store, c := joining(t, semel.Hold(), nil)
+		f, store, c := joining(t, semel.Hold())
 		var j *joint
 		func() {
 			defer func() { assert.Equal(t, recover(), any("boom")) }()
@@ -184,7 +180,7 @@ func TestJoinedMode(t *testing.T) {
 	})
 	t.Run("a superseded attempt's row is refused", func(t *testing.T) {
 		t.Parallel()
-		f, store, c := joining(t, semel.Hold(), nil)
+		f, store, c := joining(t, semel.Hold())
 		res, err := f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
 			rec := f.record(t)
 			_, err := f.store.Store.Extend(ctx, rec.Claim(), semel.ExtendParams{Lease: 0})

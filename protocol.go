@@ -60,15 +60,23 @@ func (r *Record) begin(p BeginParams) (outcome BeginOutcome, changed bool) {
 	return BeginClaimed, true
 }
 
+// present is the answer to whoever may not claim the record as it is now.
+func (r *Record) present() BeginOutcome {
+	switch {
+	case r.State == StateDone:
+		return BeginReplay
+	case r.State == StateReleased:
+		return BeginReleased
+	case r.State == StateRunning && r.LeaseLeft() > 0:
+		return BeginBusy
+	}
+	return BeginUnknown
+}
+
 // beginAgain answers a token that has had its claim.
 func (r *Record) beginAgain(p BeginParams) (BeginOutcome, bool) {
-	switch r.State {
-	case StateDone:
-		return BeginReplay, false
-	case StateReleased:
-		return BeginReleased, false
-	case StateUnknown:
-		return BeginUnknown, false
+	if r.State != StateRunning {
+		return r.present(), false
 	}
 	r.renew(p.Lease)
 	return BeginClaimed, true
@@ -79,15 +87,11 @@ func (r *Record) beginForced(p BeginParams) (BeginOutcome, bool) {
 	if r.State == StateRunning && r.Token == p.Token {
 		return r.beginAgain(p)
 	}
-	switch r.State {
-	case StateAbsent, StateReleased:
-		return BeginReleased, false
-	case StateDone:
-		return BeginReplay, false
-	case StateRunning:
-		if r.LeaseLeft() > 0 {
-			return BeginBusy, false
-		}
+	if r.State == StateAbsent {
+		return BeginReleased, false // there is nothing to settle, as after a release
+	}
+	if at := r.present(); at != BeginUnknown {
+		return at, false
 	}
 	if r.Attempt != p.Force.Attempt || r.Token != p.Force.Token || p.Force.QuietFor > 0 && r.AttemptAge() < p.Force.QuietFor {
 		return BeginUnknown, false
