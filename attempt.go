@@ -40,14 +40,17 @@ type attempt struct {
 	call            Call
 	record          Record
 	started         time.Time
-	pulse           pulse
+	heartbeat       heartbeat
 	joint           Joint
 	says            handlerSays
 	replyStarted    atomic.Bool
 
-	// The contexts of the two store calls that every attempt makes.
+	// The contexts of the two store calls that every attempt makes, here so that
+	// neither is an allocation of its own.
 	asking, saving detachedContext
 
+	// Whose turn it is to end the attempt. A channel would be one more allocation
+	// for each request.
 	turnMu sync.Mutex
 	turned sync.Cond
 	turn   turn
@@ -166,7 +169,7 @@ func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
 	if a.call.Mode == Joined {
 		a.joint = a.guard.joiner.Join(a.claim())
 	}
-	a.pulse.start(a)
+	a.heartbeat.start(a)
 	go a.work(work)
 	if a.awaitTurn() == turnCallerLeft {
 		a.observe(EventStillRunning)

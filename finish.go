@@ -10,7 +10,7 @@ import (
 // finish ends the attempt: it saves how the work ended and returns what the
 // caller is told. No reply is returned that will be replayed and is not saved.
 func (a *attempt) finish(c Completion) (Result, error) {
-	a.pulse.stop()
+	a.heartbeat.stop()
 	defer a.cancel(context.Canceled)
 	c = a.weigh(c)
 	held, err := a.save(c)
