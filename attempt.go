@@ -229,7 +229,7 @@ func (a *attempt) conclude(end ending) (Result, error) {
 		a.logPanic(end)
 		panic(end.panicked) //nolint:forbidigo // it is the work's own.
 	case end.goexit:
-		return res, errGoexit
+		return res, ErrGoexit
 	}
 	return res, err
 }

@@ -97,7 +97,7 @@ func TestWorkThatEndsItsGoroutineIsUnknown(t *testing.T) {
 		runtime.Goexit()
 		return nil, nil
 	})
-	assert.Equal(t, err != nil, true)
+	assert.ErrorIs(t, err, semel.ErrGoexit)
 	assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
 }
 

@@ -16,6 +16,7 @@ const (
 	CodeStoreUnavailable Code = "store_unavailable"
 	CodeSuperseded       Code = "superseded"
 	CodeStillRunning     Code = "still_running"
+	CodeGoexit           Code = "goexit"
 	CodeCommitRefused    Code = "commit_refused"
 	CodeReplayRefused    Code = "replay_refused"
 	CodeSettleRefused    Code = "settle_refused"
@@ -46,6 +47,9 @@ var (
 	// ErrStillRunning means the work is past its deadline and still running,
 	// or ran into it; its claim is kept until it returns (R19).
 	ErrStillRunning = &Error{Code: CodeStillRunning, Text: "the work is past its deadline and has not returned"}
+	// ErrGoexit means the work ended its goroutine (runtime.Goexit) without
+	// returning, so that nothing is known of it.
+	ErrGoexit = &Error{Code: CodeGoexit, Text: "the work ended its goroutine without returning"}
 	// ErrCommitRefused means the database refused the business transaction:
 	// nothing in it took effect.
 	ErrCommitRefused = &Error{Code: CodeCommitRefused, Text: "the database refused the transaction"}
@@ -100,10 +104,6 @@ func unavailable(err error) error {
 func configError(field, problem string) error {
 	return ErrConfig.saying("%s %s", field, problem)
 }
-
-// errGoexit is no Error: nothing is known of work that leaves so, and semelhttp
-// cuts the reply.
-var errGoexit = errors.New("semel: the work ended its goroutine without returning")
 
 // notApplied marks an error after which the work is known to have had no
 // effect.

@@ -11,11 +11,8 @@ import (
 
 // refuse answers with a problem.
 func (x *exchange) refuse(p problem) {
-	t := x.p.mw.writeProblem(x.w, p)
-	x.status, x.outcome, x.problem = t.status, p.outcome, p.code
-	if p.outcome == "" {
-		x.outcome = t.outcome
-	}
+	x.problem = p.code
+	x.status, x.outcome = x.p.mw.writeProblem(x.w, p)
 }
 
 // answer turns what the guard says into a reply.
@@ -50,12 +47,7 @@ func (x *exchange) cut(res semel.Result, err error) bool {
 	case x.reply.started:
 		return err != nil || !res.Ran
 	}
-	return err != nil && !isSemel(err) // the handler ended its goroutine
-}
-
-func isSemel(err error) bool {
-	var known *semel.Error
-	return errors.As(err, &known)
+	return errors.Is(err, semel.ErrGoexit)
 }
 
 // abort breaks the connection, by the handler's own panic if that is why. A

@@ -50,8 +50,9 @@ func (m *Middleware) WriteProblem(w http.ResponseWriter, code ProblemCode, detai
 	m.writeProblem(w, problem{code: code, detail: detail})
 }
 
-// writeProblem answers with p and returns the row that it is of.
-func (m *Middleware) writeProblem(w http.ResponseWriter, p problem) *problemType {
+// writeProblem answers with p and returns the status and the outcome that it
+// answered with.
+func (m *Middleware) writeProblem(w http.ResponseWriter, p problem) (status int, outcome string) {
 	t := problemByCode[p.code]
 	if p.outcome == "" {
 		p.outcome = t.outcome
@@ -80,7 +81,7 @@ func (m *Middleware) writeProblem(w http.ResponseWriter, p problem) *problemType
 	}
 	w.WriteHeader(t.status)
 	w.Write(body)
-	return t
+	return t.status, p.outcome
 }
 
 // retryAfter returns d in whole seconds, rounded up and at least 1: a client
