@@ -52,7 +52,7 @@ type BeginParams struct {
 	Token       Token       // of this caller; a new one for each request
 	OperationID OperationID // of generation 0; a tombstone's own id wins
 
-	Lease time.Duration
+	Lease time.Duration // from now, on the store's clock
 
 	// ResumeWithin is how long after its first start an attempt without a
 	// known end may be run again by this caller. Zero is Hold: never.
@@ -77,7 +77,7 @@ type BeginParams struct {
 type Force struct {
 	Attempt  int64
 	Token    Token
-	QuietFor time.Duration
+	QuietFor time.Duration // zero does not wait: see Audit.Override
 	Audit    Audit
 }
 
@@ -102,6 +102,16 @@ const (
 	BeginReleased
 )
 
+var beginOutcomeNames = [...]string{"none", "claimed", "replay", "busy", "mismatch", "unknown", "released"}
+
+// String returns the outcome in words.
+func (o BeginOutcome) String() string {
+	if int(o) < len(beginOutcomeNames) {
+		return beginOutcomeNames[o]
+	}
+	return "invalid"
+}
+
 // BeginResult is the outcome with the record as it is after the call.
 type BeginResult struct {
 	Outcome BeginOutcome
@@ -114,7 +124,7 @@ type BeginResult struct {
 
 // ExtendParams is what Extend needs.
 type ExtendParams struct {
-	Lease time.Duration
+	Lease time.Duration // from now, on the store's clock
 	// ReplyStarted marks that bytes of the reply are about to go out; from
 	// then on the record is never run again, whatever the recovery.
 	ReplyStarted bool
@@ -155,6 +165,16 @@ const (
 	// HeldFinal means the claim had already ended with another outcome.
 	HeldFinal
 )
+
+var heldStatusNames = [...]string{"none", "yes", "superseded", "final"}
+
+// String returns the answer in words.
+func (s HeldStatus) String() string {
+	if int(s) < len(heldStatusNames) {
+		return heldStatusNames[s]
+	}
+	return "invalid"
+}
 
 // Held is the answer of Extend and Finish, with the record's present state.
 type Held struct {
