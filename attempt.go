@@ -27,7 +27,9 @@ const (
 // Completion is how the work ended.
 type Completion struct {
 	Verdict Verdict
-	Reply   Reply
+	// Reply is what the caller gets, and repeats too under VerdictKeep. Of
+	// VerdictKeepNoReply its status alone is saved.
+	Reply Reply
 	// Undo rolls the business transaction back and keeps the reply all the
 	// same, in a commit of its own (R13).
 	Undo bool

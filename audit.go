@@ -26,8 +26,9 @@ type AuditEntry struct {
 	At    time.Time // on the store's clock
 }
 
-// Auditor is the ability of a store to read its audit log back, oldest first.
+// Auditor is the ability of a store to keep the audit log and read it back.
 type Auditor interface {
+	// Audits returns the lines of a key, oldest first. They outlive its record.
 	Audits(ctx context.Context, scope, key string) ([]AuditEntry, error)
 }
 

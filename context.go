@@ -10,8 +10,8 @@ type Operation struct {
 	ID      OperationID
 	Scope   string
 	Key     string
-	Attempt int64 // 1 for the first; above it an earlier attempt may have had effects
-	Trace   string
+	Attempt int64  // 1 for the first; above it an earlier attempt may have had effects
+	Trace   string // W3C traceparent of the first attempt
 }
 
 // handlerSays holds what a handler declares about its own reply.
@@ -23,9 +23,9 @@ type handlerSays struct {
 
 // Declared is what the work has declared, read after it returned.
 type Declared struct {
-	Final      bool
-	NotApplied bool
-	Commit     bool
+	Final      bool // by DeclareFinal
+	NotApplied bool // by DeclareNotApplied
+	Commit     bool // by Commit
 }
 
 type attemptKey struct{}
@@ -80,8 +80,9 @@ func Commit(ctx context.Context) {
 }
 
 // MarkReplyStarted saves that bytes of the reply are about to go out, so that
-// the operation is never run again from here on. It returns the store's
-// fault, or ErrSuperseded, in which case nothing may be sent.
+// the operation is never run again from here on (R14). After an error, which
+// matches ErrStoreUnavailable or ErrSuperseded, nothing may be sent. Outside an
+// operation it does nothing.
 func MarkReplyStarted(ctx context.Context) error {
 	a := attemptFrom(ctx)
 	if a == nil {

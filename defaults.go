@@ -12,11 +12,11 @@ const (
 	DefaultStoreTimeout    = 5 * time.Second
 	DefaultSettleDelay     = time.Minute
 	DefaultSweepInterval   = time.Minute
-	DefaultSweepBatch      = 1000
+	DefaultSweepBatch      = 1000 // records
 
-	DefaultMaxRequestBody  = 1 << 20 // bytes
-	DefaultMaxReplyBody    = 1 << 20 // bytes kept for replay
-	DefaultByteBudget      = 256 << 20
+	DefaultMaxRequestBody  = 1 << 20   // bytes
+	DefaultMaxReplyBody    = 1 << 20   // bytes kept for replay
+	DefaultByteBudget      = 256 << 20 // bytes of bodies in memory at a time
 	DefaultBodyReadTimeout = 30 * time.Second
 )
 
@@ -28,7 +28,7 @@ const (
 	// MinLease is the shortest lease that New accepts.
 	MinLease = 100 * time.Millisecond
 
-	// maxDuration is the longest setting: none of them adds up to more than a
+	// maxDuration is the longest setting, so that no sum of them is more than a
 	// time.Duration holds.
 	maxDuration = Forever / 4
 )

@@ -32,6 +32,8 @@ func FingerprintOf(parts ...[]byte) Fingerprint {
 // saved and given to every repeat. An error of the work leaves the outcome
 // unknown unless it is wrapped by NotApplied, and is returned. A refusal that
 // should be remembered, such as a declined card, is a result and not an error.
+// No error does not mean done: see [Result.Done]. Errors are the work's own,
+// those of Run, or both joined.
 func (g *Guard) Do(ctx context.Context, call Call, work func(ctx context.Context) ([]byte, error)) (Result, error) {
 	var workErr error
 	res, err := g.Run(ctx, call, func(ctx context.Context) Completion {

@@ -11,7 +11,9 @@
 // such as a charge at a bank, happens exactly once only if the bank honours
 // the operation id. Semel makes that id the same for every attempt.
 //
-// Packages around this one: memstore and sqlstore keep records, semelhttp is
-// the net/http middleware, fingerprint tells one request from another, and
-// storetest is the contract a store of your own has to pass.
+// Packages around this one: memstore and sqlstore keep records, and migrate
+// brings a database to the schema of the latter; semelhttp is the net/http
+// middleware, with fingerprint, which tells one request from another, and
+// idempotencykey, which reads the key; semelotel reports metrics; and storetest
+// is the contract a store of your own has to pass.
 package semel

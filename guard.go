@@ -15,9 +15,10 @@ type Config struct {
 	// Lease is how long a claim holds unrenewed; it is renewed at a third of
 	// it. At least MinLease. Default DefaultLease.
 	Lease time.Duration
-	// Retention is how long finished records are kept. Under Resume(d) the
-	// least, and the default if it is longer, is what d needs (M9); otherwise
-	// the default is DefaultRetention.
+	// Retention is how long done and released records are kept, from their
+	// end. Under Resume(d) it is at least 2d less HandlerDeadline, so that a key
+	// never outlives the memory of what the work calls (M9). Default that, or
+	// DefaultRetention if it is longer.
 	Retention time.Duration
 	// HandlerDeadline ends the context of the work. Default
 	// DefaultHandlerDeadline.
@@ -29,7 +30,9 @@ type Config struct {
 	SettleDelay time.Duration
 	// Observer is told what happens. Default none.
 	Observer Observer
-	// Logger gets what no caller is there to be told. Default slog.Default().
+	// Logger gets what no caller is there to be told: the end of work that
+	// returned past its deadline, and the stack of a panic. It gets neither keys
+	// nor scopes. Default slog.Default().
 	Logger *slog.Logger
 }
 
@@ -113,7 +116,7 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	return nil
 }
 
-// Rules are the guard's settings as its callers need to know them.
+// Rules are the guard's settings as its callers need to know them; see Config.
 type Rules struct {
 	Recovery     Recovery
 	ResumeWithin time.Duration // zero: never; Forever: no bound
@@ -279,6 +282,11 @@ func (r Result) Done() bool { return r.Outcome == OutcomeExecuted || r.Outcome =
 // ErrStillRunning, at the handler deadline; the claim is then kept until the
 // work returns. A panic of the work passes through, its outcome saved as
 // unknown.
+//
+// Errors match ErrKeyInvalid, ErrScopeInvalid or ErrConfig for a call that
+// cannot be run; ErrStoreUnavailable, with the zero Result if nothing ran;
+// ErrReplayRefused; ErrStillRunning; ErrCommitRefused in joined mode; and
+// ErrGoexit.
 func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Context) Completion) (Result, error) {
 	if err := call.check(); err != nil {
 		return Result{}, err

@@ -35,7 +35,8 @@ func (h Header) MarshalText() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads what MarshalText wrote. A line without a colon is an
+// error.
 func (h *Header) UnmarshalText(text []byte) error {
 	*h = nil
 	for line := range strings.Lines(string(text)) {

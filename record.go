@@ -73,7 +73,7 @@ func (f Fingerprint) problem() string {
 // Reply is what is replayed. To the core it is opaque; semelhttp puts an HTTP
 // status, end-to-end headers and the body bytes in it.
 type Reply struct {
-	Status int
+	Status int // of HTTP; zero where there is none
 	Header Header
 	Body   []byte
 }
@@ -86,12 +86,12 @@ type Record struct {
 	Key   string
 
 	State      State
-	Open       bool // an earlier attempt has no known end (M2)
-	Generation int64
+	Open       bool  // an earlier attempt has no known end (M2)
+	Generation int64 // how often it was settled as SettleStartOver (M8)
 
 	OperationID OperationID
-	Token       Token
-	Attempt     int64
+	Token       Token // of the latest claim
+	Attempt     int64 // of the latest claim; 1 is the first of this life
 	Fingerprint Fingerprint
 	Credential  Digest
 	Trace       string // traceparent of the first attempt
@@ -101,12 +101,12 @@ type Record struct {
 	ReplyKept    bool // of a done record: Reply can be replayed
 	Reply        Reply
 
-	Created      time.Time
-	FirstStarted time.Time
+	Created      time.Time // start of this life
+	FirstStarted time.Time // from which ResumeWithin counts (R8)
 	Claimed      time.Time // start of the latest attempt
 	Renewed      time.Time // when LeaseEnd was set
 	LeaseEnd     time.Time
-	Finished     time.Time
+	Finished     time.Time // zero while running
 	Expires      time.Time // zero while running or unknown: those never expire
 	Now          time.Time
 }

@@ -34,7 +34,7 @@ func Hold() Recovery { return Recovery{kind: hold} }
 
 // Resume lets the next request run the operation again under the same
 // operation id. The argument is how long everything the work calls remembers
-// that id: see [Forever]. An attempt older than that,
+// that id: see [Forever]. An operation whose first attempt is older than that,
 // less one handler deadline, is not run again (R8).
 func Resume(memory time.Duration) Recovery { return Recovery{kind: resume, memory: memory} }
 

@@ -33,14 +33,17 @@ type SettleParams struct {
 	// Actor and Reason are required and go to the audit log.
 	Actor  string
 	Reason string
-	// Override waives the wait of SettleNotApplied and SettleStartOver: the
-	// latest claim, plus the handler deadline, plus SettleDelay (M6).
+	// Override waives the wait of SettleNotApplied and SettleStartOver: until
+	// HandlerDeadline and SettleDelay have passed since the latest claim (M6).
+	// The audit log says so.
 	Override bool
 }
 
 // Settle records what happened to an operation whose outcome nobody knew. It
 // refuses, with ErrSettleRefused, a record that is not lapsed or unknown, or
-// not as expected, or whose last attempt might still have an effect.
+// not as expected, or whose last attempt might still have an effect. It returns
+// the record as it is then. Other errors match ErrConfig, for a parameter that
+// is missing, or ErrStoreUnavailable: look at the record again.
 func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
 	if err := p.check(); err != nil {
 		return Record{}, err

@@ -28,7 +28,8 @@ type Sweeper struct {
 	cfg   SweeperConfig
 }
 
-// NewSweeper returns a sweeper for store. It starts nothing: see Run.
+// NewSweeper returns a sweeper for store. It starts nothing: see Run. Errors
+// match ErrConfig.
 func NewSweeper(store Store, cfg SweeperConfig) (*Sweeper, error) {
 	if store == nil {
 		return nil, configError("store", "is required")
@@ -74,7 +75,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 }
 
 // Sweep removes all that is expired now, batch by batch, and returns how many
-// records that were.
+// records that were, also with an error, which matches ErrStoreUnavailable.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 	total := 0
 	for {
