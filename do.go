@@ -3,7 +3,6 @@ package semel
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 )
 
@@ -15,17 +14,12 @@ const BytesPolicy = "bytes/1"
 // a digest over the length-prefixed parts. Put in everything that makes two
 // calls different ones.
 func FingerprintOf(parts ...[]byte) Fingerprint {
-	h := sha256.New()
-	var n [8]byte
+	var b []byte
 	for _, part := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write(part)
+		b = appendFramed(b, part)
 	}
-	f := Fingerprint{Policy: BytesPolicy}
-	h.Sum(f.Raw[:0])
-	f.Meaning = f.Raw
-	return f
+	sum := Digest(sha256.Sum256(b))
+	return Fingerprint{Raw: sum, Meaning: sum, Policy: BytesPolicy}
 }
 
 // Do is Run for work that is a function with a result: what it returns is

@@ -19,21 +19,24 @@ type OperationID uuid.UUID
 // length-prefixed parts, marked as UUIDv8 (RFC 9562 section 5.8). No secret
 // goes in, since a lost secret would be a second charge.
 func NewOperationID(service, scope, key string, generation int64) OperationID {
-	h := sha256.New()
-	var n [8]byte
+	var space [256]byte // enough for most, so that nothing is allocated
+	b := space[:0]
 	for _, part := range [...]string{"semel/operation", service, scope, key} {
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
+		b = appendFramed(b, part)
 	}
-	binary.BigEndian.PutUint64(n[:], uint64(generation))
-	h.Write(n[:])
-	var sum [sha256.Size]byte
-	h.Sum(sum[:0])
+	b = binary.BigEndian.AppendUint64(b, uint64(generation))
+	sum := sha256.Sum256(b)
 	id := OperationID(sum[:16])
 	id[6] = id[6]&0x0f | 0x80
 	id[8] = id[8]&0x3f | 0x80
 	return id
+}
+
+// appendFramed appends part after its length, so that no two lists of parts
+// give the same bytes.
+func appendFramed[T string | []byte](b []byte, part T) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(len(part)))
+	return append(b, part...)
 }
 
 // String returns the 36-character form.
