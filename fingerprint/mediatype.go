@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // param is a parameter of a media type: its name in lower case, its value
@@ -17,15 +19,15 @@ func (p param) compare(q param) int { return strings.Compare(p.name, q.name) }
 // false for what is not exactly of that form, and for a name given twice.
 func parseTyped(s string, params []param) (kind string, _ []param, ok bool) {
 	kind, rest, more := cutSemicolon(s)
-	kind = strings.ToLower(trim(kind))
+	kind = strings.ToLower(httpfield.Trim(kind))
 	major, minor, slash := strings.Cut(kind, "/")
-	if !isToken(major) || slash && !isToken(minor) {
+	if !httpfield.IsToken(major) || slash && !httpfield.IsToken(minor) {
 		return "", params, false
 	}
 	var text string
 	for more {
 		text, rest, more = cutSemicolon(rest)
-		if text = trim(text); text == "" {
+		if text = httpfield.Trim(text); text == "" {
 			continue
 		}
 		p, ok := parseParam(text)
@@ -42,7 +44,7 @@ func parseTyped(s string, params []param) (kind string, _ []param, ok bool) {
 func parseParam(text string) (param, bool) {
 	name, value, _ := strings.Cut(text, "=")
 	p := param{name: strings.ToLower(name), value: value}
-	if !isToken(name) || !isToken(value) && quotedEnd(value) != len(value) {
+	if !httpfield.IsToken(name) || !httpfield.IsToken(value) && quotedEnd(value) != len(value) {
 		return param{}, false
 	}
 	if value[0] == '"' {
@@ -100,37 +102,10 @@ func encoded(header []string) bool {
 // (RFC 9110 section 8.4). Identity is none.
 func codings(header []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, line := range header {
-			for coding := range strings.SplitSeq(line, ",") {
-				coding = strings.ToLower(trim(coding))
-				if coding == "" || coding == "identity" {
-					continue
-				}
-				if !yield(coding) {
-					return
-				}
+		for coding := range httpfield.Members(header) {
+			if coding != "identity" && !yield(coding) {
+				return
 			}
 		}
 	}
-}
-
-// trim takes optional white space off (RFC 9110 section 5.6.3).
-func trim(s string) string { return strings.Trim(s, " \t") }
-
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		if !isTokenByte(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
-
-func isTokenByte(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
-	}
-	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

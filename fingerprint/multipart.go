@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // Limits of a multipart body that is compared by its parts.
@@ -91,10 +93,10 @@ func partHeaders(head []byte) ([]param, bool) {
 	var headers []param
 	for line := range strings.SplitSeq(string(head), "\r\n") {
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !isToken(name) || strings.ContainsFunc(value, isControl) || len(headers) == maxPartHeaders {
+		if !ok || !httpfield.IsToken(name) || strings.ContainsFunc(value, isControl) || len(headers) == maxPartHeaders {
 			return nil, false
 		}
-		headers = append(headers, param{strings.ToLower(name), trim(value)})
+		headers = append(headers, param{strings.ToLower(name), httpfield.Trim(value)})
 	}
 	slices.SortStableFunc(headers, param.compare)
 	return headers, true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // version names the rules that give a meaning. Rules that change get a new
@@ -57,7 +58,7 @@ func New(cfg Config) (*Policy, error) {
 	for _, name := range cfg.Headers {
 		canonical := textproto.CanonicalMIMEHeaderKey(name)
 		if problem := headerProblem(canonical); problem != "" {
-			return nil, &semel.Error{Code: semel.CodeConfig, Text: `Headers has "` + name + `": ` + problem}
+			return nil, semel.NewError(semel.CodeConfig, nil, "Headers has %q: %s", name, problem)
 		}
 		p.headers = append(p.headers, canonical)
 	}
@@ -74,14 +75,15 @@ func headerProblem(canonical string) string {
 		return "a credential changes between tries; it belongs to the scope"
 	case "Host":
 		return "the server takes it out of the header; set Host instead"
-	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return "it belongs to one connection (RFC 9110 section 7.6.1), and a retry comes over another"
 	case "Content-Length":
 		return "it is the framing of one try; the body itself is part of the request"
 	case "Date":
 		return "it changes between tries"
 	}
-	if !isToken(canonical) {
+	switch {
+	case httpfield.IsOfConnection(canonical):
+		return "it belongs to one connection (RFC 9110 section 7.6.1), and a retry comes over another"
+	case !httpfield.IsToken(canonical):
 		return "it is not a header name (RFC 9110 section 5.1)"
 	}
 	return ""

@@ -6,10 +6,11 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // budget bounds the body bytes in memory over all requests (R33).
@@ -172,11 +173,9 @@ func (x *exchange) limitReading() {
 // to HTTP/2 that some clients offer with every request is none: servers
 // ignore it.
 func upgrades(r *http.Request) bool {
-	for _, line := range r.Header["Upgrade"] {
-		for protocol := range strings.SplitSeq(line, ",") {
-			if !strings.EqualFold(strings.TrimSpace(protocol), "h2c") {
-				return true
-			}
+	for protocol := range httpfield.Members(r.Header["Upgrade"]) {
+		if protocol != "h2c" {
+			return true
 		}
 	}
 	return false

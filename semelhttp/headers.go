@@ -1,7 +1,6 @@
 package semelhttp
 
 import (
-	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,19 +9,13 @@ import (
 	"sync"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
-// notSaved are the reply headers that are never replayed: those of one
-// connection (RFC 9110 section 7.6.1), of one moment, of one session, and
-// those that are written anew.
+// notSaved are the reply headers that are never replayed, beside those of one
+// connection: those of one moment, of one session, and those that are written
+// anew.
 var notSaved = map[string]bool{
-	"Connection":                true,
-	"Keep-Alive":                true,
-	"Proxy-Connection":          true,
-	"Te":                        true,
-	"Trailer":                   true,
-	"Transfer-Encoding":         true,
-	"Upgrade":                   true,
 	"Age":                       true,
 	"Date":                      true,
 	"Authentication-Info":       true,
@@ -64,11 +57,11 @@ func changes(before, after http.Header) (changed http.Header, removed []string) 
 func savedHeader(changed http.Header) semel.Header {
 	listed := connectionListed(changed)
 	drop := func(name string, values []string) bool {
-		if !isToken(name) || len(values) == 0 {
+		if !httpfield.IsToken(name) || len(values) == 0 {
 			return true // net/http sends nothing for it
 		}
 		name = http.CanonicalHeaderKey(name)
-		return notSaved[name] || strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(listed, name)
+		return notSaved[name] || httpfield.IsOfConnection(name) || strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(listed, name)
 	}
 	for name, values := range changed {
 		if drop(name, values) {
@@ -84,10 +77,8 @@ func savedHeader(changed http.Header) semel.Header {
 // this connection.
 func connectionListed(h http.Header) []string {
 	var names []string
-	for _, line := range h["Connection"] {
-		for name := range strings.SplitSeq(line, ",") {
-			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
-		}
+	for name := range httpfield.Members(h["Connection"]) {
+		names = append(names, http.CanonicalHeaderKey(name))
 	}
 	return names
 }
@@ -102,12 +93,10 @@ func trailers(h, announced http.Header) http.Header {
 		}
 		found[name] = values
 	}
-	for _, line := range announced["Trailer"] {
-		for name := range strings.SplitSeq(line, ",") {
-			name = http.CanonicalHeaderKey(strings.TrimSpace(name))
-			if values, ok := h[name]; ok {
-				add(name, values)
-			}
+	for name := range httpfield.Members(announced["Trailer"]) {
+		name = http.CanonicalHeaderKey(name)
+		if values, ok := h[name]; ok {
+			add(name, values)
 		}
 	}
 	for name, values := range h {
@@ -132,7 +121,7 @@ func acceptable(asked http.Header, saved semel.Header) bool {
 	if !said && !varies(saved) {
 		return true
 	}
-	for coding := range members(saved["Content-Encoding"]) {
+	for coding := range httpfield.Members(saved["Content-Encoding"]) {
 		if coding != "identity" && !accepts(lines, coding) {
 			return false
 		}
@@ -141,7 +130,7 @@ func acceptable(asked http.Header, saved semel.Header) bool {
 }
 
 func varies(saved semel.Header) bool {
-	for field := range members(saved["Vary"]) {
+	for field := range httpfield.Members(saved["Vary"]) {
 		if field == "*" || field == "accept-encoding" {
 			return true
 		}
@@ -153,9 +142,9 @@ func varies(saved semel.Header) bool {
 // own name, or else by the star.
 func accepts(lines []string, coding string) bool {
 	star := false
-	for entry := range members(lines) {
+	for entry := range httpfield.Members(lines) {
 		name, weight, _ := strings.Cut(entry, ";")
-		name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
+		name = strings.TrimPrefix(httpfield.Trim(name), "x-")
 		switch {
 		case name == strings.TrimPrefix(coding, "x-"):
 			return weighs(weight)
@@ -174,17 +163,4 @@ func weighs(weight string) bool {
 	}
 	value, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
 	return err == nil && value > 0
-}
-
-// members yields the members of a comma-separated header in lower case.
-func members(lines []string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, line := range lines {
-			for member := range strings.SplitSeq(line, ",") {
-				if !yield(strings.ToLower(strings.TrimSpace(member))) {
-					return
-				}
-			}
-		}
-	}
 }

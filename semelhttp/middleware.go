@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/fingerprint"
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // DefaultKeyHeader is the request header that carries the key
@@ -119,15 +119,16 @@ func New(guard *semel.Guard, scope ScopeFunc, cfg Config) (*Middleware, error) {
 	return m, nil
 }
 
-// takenHeaders cannot carry the key. Of some net/http takes the header out of
-// the request, so that every key would be missing; the others are the same in
-// requests that differ, or differ between two tries of one.
+// takenHeaders cannot carry the key, and neither can those of a connection. Of
+// some net/http takes the header out of the request, so that every key would be
+// missing; the others are the same in requests that differ, or differ between
+// two tries of one.
 var takenHeaders = []string{
-	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control", "Connection",
+	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Authorization", "Cache-Control",
 	"Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Cookie", "Date", "Expect", "Forwarded",
-	"From", "Host", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
-	"Max-Forwards", "Origin", "Pragma", "Proxy-Authorization", "Proxy-Connection", "Range", "Referer", "Te",
-	"Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
+	"From", "Host", "If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since",
+	"Max-Forwards", "Origin", "Pragma", "Proxy-Authorization", "Range", "Referer",
+	"Traceparent", "Tracestate", "User-Agent", "Via",
 }
 
 // complete fills in the defaults and checks every field once.
@@ -157,11 +158,11 @@ func (c *Config) complete() error {
 	if c.KeyHeader == "" {
 		c.KeyHeader = DefaultKeyHeader
 	}
-	if !isToken(c.KeyHeader) {
+	if !httpfield.IsToken(c.KeyHeader) {
 		return configError("KeyHeader", fmt.Sprintf("is %q, which is not a header name (RFC 9110 section 5.1)", c.KeyHeader))
 	}
 	c.KeyHeader = http.CanonicalHeaderKey(c.KeyHeader)
-	if slices.Contains(takenHeaders, c.KeyHeader) {
+	if slices.Contains(takenHeaders, c.KeyHeader) || httpfield.IsOfConnection(c.KeyHeader) {
 		return configError("KeyHeader", fmt.Sprintf("is %q, which means something else in a request; choose one that holds the key alone", c.KeyHeader))
 	}
 	if c.PublishedScope == "" {
@@ -182,7 +183,7 @@ func (c *Config) complete() error {
 }
 
 func configError(field, problem string) error {
-	return &semel.Error{Code: semel.CodeConfig, Text: "semelhttp: " + field + " " + problem}
+	return semel.NewError(semel.CodeConfig, nil, "semelhttp: %s %s", field, problem)
 }
 
 // configErrorOf is a refusal by the guard or by the fingerprint, with the place
@@ -193,16 +194,4 @@ func configErrorOf(place string, err error) error {
 		return err
 	}
 	return configError(place+":", known.Text)
-}
-
-// isToken reports whether s is a token (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		alphanumeric := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/fingerprint"
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // Route says how one handler is protected. Zero means the default.
@@ -103,7 +104,7 @@ func (r *Route) checkMethods() error {
 		switch {
 		case slices.Contains(r.Methods[:i], method):
 			return r.error("Methods", fmt.Sprintf("has %s twice", method))
-		case !isToken(method) || strings.ToUpper(method) != method:
+		case !httpfield.IsToken(method) || strings.ToUpper(method) != method:
 			return r.error("Methods", fmt.Sprintf("has %q, which is not a method in capitals", method))
 		case slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodConnect}, method):
 			return r.error("Methods", fmt.Sprintf("has %s, which never needs a key", method))
