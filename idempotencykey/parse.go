@@ -9,7 +9,6 @@
 package idempotencykey
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/dunglas/httpsfv"
@@ -114,5 +113,5 @@ func plainString(value string) (string, bool) {
 }
 
 func invalid(format string, args ...any) error {
-	return &semel.Error{Code: semel.CodeKeyInvalid, Text: fmt.Sprintf(format, args...)}
+	return semel.NewError(semel.CodeKeyInvalid, nil, format, args...)
 }

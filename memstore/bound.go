@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -18,10 +17,8 @@ func (s *Store) makeRoom(now time.Time) error {
 			e = s.done.head
 		}
 		if e == nil {
-			return &semel.Error{
-				Code: semel.CodeStoreUnavailable,
-				Text: fmt.Sprintf("memstore: full: all %d records (Config.MaxRecords) are running, unknown or tombstones, and none of those may be forgotten", s.cfg.MaxRecords),
-			}
+			return semel.NewError(semel.CodeStoreUnavailable, nil,
+				"memstore: full: all %d records (Config.MaxRecords) are running, unknown or tombstones, and none of those may be forgotten", s.cfg.MaxRecords)
 		}
 		s.remove(e, now)
 	}

@@ -18,7 +18,6 @@ package memstore
 import (
 	"container/heap"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -92,10 +91,7 @@ func New(cfg Config) (*Store, error) {
 }
 
 func configError(field string, got int64) error {
-	return &semel.Error{
-		Code: semel.CodeConfig,
-		Text: fmt.Sprintf("memstore: %s is %d; it must be positive, or zero for the default", field, got),
-	}
+	return semel.NewError(semel.CodeConfig, nil, "memstore: %s is %d; it must be positive, or zero for the default", field, got)
 }
 
 // Class returns semel.BestEffort: everything is lost with the process.

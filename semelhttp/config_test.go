@@ -134,6 +134,7 @@ func TestConfig(t *testing.T) {
 		t.Parallel()
 		_, err := semelhttp.AuthorizationHMAC([]byte("0123456789abcde"))
 		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "semelhttp: secret has 15 bytes; at least 16")
 	})
 }
 

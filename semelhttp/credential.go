@@ -3,6 +3,7 @@ package semelhttp
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"slices"
 
@@ -14,11 +15,12 @@ const minSecret = 16
 
 // AuthorizationHMAC returns a CredentialFunc that is HMAC-SHA-256 over the
 // Authorization header, for services whose callers share one scope. The secret
-// must be the same in every process and over restarts: with another one every
-// earlier record belongs to somebody else. Errors match semel.ErrConfig.
+// has at least 16 bytes, random ones, and must be the same in every process and
+// over restarts: with another one every earlier record belongs to somebody else.
+// Errors match semel.ErrConfig.
 func AuthorizationHMAC(secret []byte) (CredentialFunc, error) {
 	if len(secret) < minSecret {
-		return nil, configError("secret", "is too short: at least 16 random bytes are needed")
+		return nil, configError("secret", fmt.Sprintf("has %d bytes; at least %d random ones are needed", len(secret), minSecret))
 	}
 	secret = slices.Clone(secret)
 	return func(r *http.Request) semel.Digest {

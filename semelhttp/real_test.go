@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -58,6 +59,9 @@ func serve(t *testing.T, proto string, h http.Handler) *httptest.Server {
 	t.Cleanup(srv.Close)
 	return srv
 }
+
+// silentLog is for servers whose handlers panic on purpose.
+func silentLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
 func TestRecorderOnRealServers(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -165,6 +166,12 @@ func (r reply) outcome() string { return r.Header.Get("Semel-Outcome") }
 
 // replayed reports whether the reply says that it is a replay.
 func (r reply) replayed() bool { return r.Header.Get("Idempotent-Replayed") == "true" }
+
+// exists reports whether there is a file of that name.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
 
 // faultyStore is a store that can be made to fail, and that can be joined.
 type faultyStore struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// rules is the document at WellKnownPath. Publishing it is a MUST of the draft
+// document is what stands at WellKnownPath. Publishing it is a MUST of the draft
 // (draft-ietf-httpapi-idempotency-key-header-07 section 2.5).
-type rules struct {
+type document struct {
 	Endpoints []endpoint `json:"endpoints"`
 }
 
@@ -69,10 +69,10 @@ func (m *Middleware) WellKnown() http.Handler {
 	})
 }
 
-func (m *Middleware) published() rules {
+func (m *Middleware) published() document {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	doc := rules{Endpoints: []endpoint{}}
+	doc := document{Endpoints: []endpoint{}}
 	for _, p := range m.routes {
 		doc.Endpoints = append(doc.Endpoints, p.published())
 	}

@@ -59,7 +59,7 @@ var (
 // the provider's.
 func New(provider metric.MeterProvider, cfg Config) (*Observer, error) {
 	if provider == nil {
-		return nil, &semel.Error{Code: semel.CodeConfig, Text: "semelotel: provider is required: the metric.MeterProvider of the program"}
+		return nil, semel.NewError(semel.CodeConfig, nil, "semelotel: provider is required: the metric.MeterProvider of the program")
 	}
 	if cfg.Surface == "" {
 		cfg.Surface = SurfaceMiddleware

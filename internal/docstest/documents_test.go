@@ -3,6 +3,7 @@ package docstest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"os"
@@ -35,6 +36,8 @@ func files(t *testing.T, extension string) []string {
 	var paths []string
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // a test of another package tidied up meanwhile
 		case err != nil:
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "testdata"):
@@ -132,8 +135,8 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 // What a document shows is tried: go is built or found in a file, sh is looked
-// up, console is typed, sql is asked of a database, and the rest has to be what it says it is. A block
-// without a language is a picture.
+// up, console is typed, sql is asked of a database, and the rest has to be what
+// it says it is. A block without a language is a picture.
 func TestEveryBlockIsTried(t *testing.T) {
 	t.Parallel()
 	tried := map[string]func(text string) error{

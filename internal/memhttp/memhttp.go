@@ -6,6 +6,7 @@ package memhttp
 
 import (
 	"context"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -26,7 +27,7 @@ func New(t testing.TB, handler http.Handler, change ...func(*http.Server)) *Serv
 	l := &listener{accept: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{
 		Handler:  handler,
-		ErrorLog: log.New(discard{}, "", 0),
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	for _, f := range change {
 		f(server)
@@ -58,10 +59,6 @@ func (s *Server) Client() *http.Client { return s.client }
 
 // Dial opens a connection, for tests that write their own bytes.
 func (s *Server) Dial() (net.Conn, error) { return s.listener.dial() }
-
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 type listener struct {
 	accept chan net.Conn
