@@ -71,3 +71,44 @@ func order(url, key string) string {
 	}
 	return fmt.Sprintf("%d %s (replayed: %q)", resp.StatusCode, body, resp.Header.Get("Idempotent-Replayed"))
 }
+
+// A service whose callers share one scope: the key is bound to the credential
+// that it was first used with, and nobody else sees the reply.
+func ExampleAuthorizationHMAC() {
+	store, err := memstore.New(memstore.Config{})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	guard, err := semel.New(store, semel.Hold(), semel.Config{})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	credential, err := semelhttp.AuthorizationHMAC([]byte("32 random bytes, from the config"))
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	all := func(*http.Request) (string, error) { return "all", nil }
+	once, err := semelhttp.New(guard, all, semelhttp.Config{Credential: credential, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	greet := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "hello ", r.Header.Get("Authorization"))
+	})
+	h, err := once.Protect(greet, semelhttp.Route{Name: "greet"})
+	if err != nil {
+		panic(err) //nolint:forbidigo // an example.
+	}
+	for _, token := range []string{"Bearer ann", "Bearer ann", "Bearer bob"} {
+		r := httptest.NewRequest(http.MethodPost, "/greet", nil)
+		r.Header.Set("Idempotency-Key", "k1")
+		r.Header.Set("Authorization", token)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Header().Get("Semel-Outcome"))
+	}
+	// Output:
+	// 200 executed
+	// 200 replayed
+	// 403 key-reused
+}
