@@ -215,6 +215,8 @@ func (a *attempt) concludeAlone(end ending) {
 	switch {
 	case end.panicked != nil:
 		log.Error("semel: work panicked after its deadline", "panic", fmt.Sprint(end.panicked), "stack", string(end.stack))
+	case end.goexit:
+		log.Error("semel: work ended its goroutine after its deadline")
 	case err != nil:
 		log.Error("semel: work returned after its deadline and its end could not be saved", "error", err)
 	default:

@@ -1,8 +1,10 @@
 package semel_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -156,6 +158,38 @@ func TestAtTheHandlerDeadline(t *testing.T) {
 			assert.Equal(t, f.record(t).State, semel.StateUnknown)
 		})
 	})
+}
+
+// Nobody is told of work past its deadline but by the log.
+func TestHowForgottenWorkEndedIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		end  func() ([]byte, error)
+		want string
+	}{
+		"it returned":            {func() ([]byte, error) { return nil, nil }, `level=WARN msg="semel: work returned after its deadline"`},
+		"it panicked":            {func() ([]byte, error) { panic("out of paper") }, `panic="out of paper" stack=`},
+		"it ended its goroutine": {func() ([]byte, error) { runtime.Goexit(); return nil, nil }, `level=ERROR msg="semel: work ended its goroutine after its deadline"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				cfg := semel.Config{HandlerDeadline: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				g, err := semel.New(newFaultStore(t), semel.Hold(), cfg)
+				assert.NoError(t, err)
+				_, err = g.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+					time.Sleep(2 * time.Second)
+					return tt.end()
+				})
+				assert.ErrorIs(t, err, semel.ErrStillRunning)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				assert.Contains(t, log.String(), tt.want)
+				assert.Contains(t, log.String(), "attempt=1")
+			})
+		})
+	}
 }
 
 func TestASupersededAttempt(t *testing.T) {
