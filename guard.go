@@ -80,11 +80,8 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 		{"StoreTimeout", &c.StoreTimeout, DefaultStoreTimeout},
 		{"SettleDelay", &c.SettleDelay, DefaultSettleDelay},
 	} {
-		if *d.field < 0 {
-			return configError(d.name, fmt.Sprintf("is %v; it must be positive", *d.field))
-		}
-		if *d.field > maxDuration {
-			return configError(d.name, fmt.Sprintf("is %v; the most is %v", *d.field, maxDuration))
+		if err := checkDuration(d.name, *d.field); err != nil {
+			return err
 		}
 		if *d.field == 0 {
 			*d.field = d.def
@@ -99,12 +96,11 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	if l, ok := As[Limited](store); ok && c.StoreTimeout <= l.StatementLimit() {
 		return configError("StoreTimeout", fmt.Sprintf("is %v; the store's own limit for a statement is %v, and must be the shorter one", c.StoreTimeout, l.StatementLimit()))
 	}
+	if err := checkDuration("Retention", c.Retention); err != nil {
+		return err
+	}
 	least := recovery.leastRetention(c.HandlerDeadline)
 	switch {
-	case c.Retention < 0:
-		return configError("Retention", fmt.Sprintf("is %v; it must be positive", c.Retention))
-	case c.Retention > maxDuration:
-		return configError("Retention", fmt.Sprintf("is %v; the most is %v", c.Retention, maxDuration))
 	case c.Retention == 0:
 		c.Retention = max(DefaultRetention, least)
 	case c.Retention < least:
@@ -112,6 +108,17 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	return nil
+}
+
+// checkDuration refuses what no setting can be. Zero is the default.
+func checkDuration(field string, d time.Duration) error {
+	switch {
+	case d < 0:
+		return configError(field, fmt.Sprintf("is %v; it must be positive", d))
+	case d > maxDuration:
+		return configError(field, fmt.Sprintf("is %v; the most is %v", d, maxDuration))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package semel
 
 import (
 	"bytes"
+	"encoding"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,11 @@ import (
 // Header is the header of a saved reply: canonical field names, each with its
 // values in order.
 type Header map[string][]string
+
+var (
+	_ encoding.TextMarshaler   = Header(nil)
+	_ encoding.TextUnmarshaler = (*Header)(nil)
+)
 
 // headerLine replaces what cannot stand inside a line, as net/http does when
 // it writes a field.

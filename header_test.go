@@ -1,6 +1,7 @@
 package semel_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/semel-dev/semel"
@@ -45,11 +46,11 @@ func TestHeaderText(t *testing.T) {
 		assert.True(t, old == nil, "got %v, want none", old)
 	})
 	for _, name := range []string{"", "a:b", "a\nb", "a\rb"} {
-		t.Run("refuses a name that could not be read back", func(t *testing.T) {
+		t.Run(fmt.Sprintf("refuses the name %q, which could not be read back", name), func(t *testing.T) {
 			t.Parallel()
 			_, err := semel.Header{name: {"value"}}.MarshalText()
 			if err == nil {
-				t.Fatalf("got no error for the name %q, want one", name)
+				t.Fatal("got no error, want one")
 			}
 			assert.Contains(t, err.Error(), "cannot be saved")
 		})

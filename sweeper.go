@@ -34,6 +34,15 @@ func NewSweeper(store Store, cfg SweeperConfig) (*Sweeper, error) {
 	if store == nil {
 		return nil, configError("store", "is required")
 	}
+	if err := checkDuration("Interval", cfg.Interval); err != nil {
+		return nil, err
+	}
+	if err := checkDuration("StoreTimeout", cfg.StoreTimeout); err != nil {
+		return nil, err
+	}
+	if cfg.Batch < 0 {
+		return nil, configError("Batch", fmt.Sprintf("is %d; it must be positive", cfg.Batch))
+	}
 	if cfg.Interval == 0 {
 		cfg.Interval = DefaultSweepInterval
 	}
@@ -45,14 +54,6 @@ func NewSweeper(store Store, cfg SweeperConfig) (*Sweeper, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
-	}
-	switch {
-	case cfg.Interval < 0:
-		return nil, configError("Interval", fmt.Sprintf("is %v; it must be positive", cfg.Interval))
-	case cfg.Batch < 0:
-		return nil, configError("Batch", fmt.Sprintf("is %d; it must be positive", cfg.Batch))
-	case cfg.StoreTimeout < 0:
-		return nil, configError("StoreTimeout", fmt.Sprintf("is %v; it must be positive", cfg.StoreTimeout))
 	}
 	return &Sweeper{store: store, cfg: cfg}, nil
 }
