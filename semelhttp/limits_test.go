@@ -30,11 +30,9 @@ func TestResourceLimits(t *testing.T) {
 		var wg sync.WaitGroup
 		statuses := make(chan int, 50)
 		for i := range 50 {
+			body := struct{ io.Reader }{io.LimitReader(zeroes{}, 2<<20)} // hides its length
+			req := keyed(t.Context(), t, srv.URL, "k"+strconv.Itoa(i), body)
 			wg.Go(func() {
-				body := struct{ io.Reader }{io.LimitReader(zeroes{}, 2<<20)} // hides its length
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, body)
-				assert.NoError(t, err)
-				req.Header.Set("Idempotency-Key", "k"+strconv.Itoa(i))
 				resp, err := srv.Client().Do(req)
 				if err != nil { // the connection was closed while the body was being sent
 					return
@@ -68,9 +66,7 @@ func TestResourceLimits(t *testing.T) {
 			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created))
 			began := time.Now()
 			body := io.NopCloser(&trickle{left: 60})
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL(), body)
-			assert.NoError(t, err)
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(t.Context(), t, srv.URL(), "k1", body)
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			resp.Body.Close()
@@ -87,9 +83,7 @@ func TestResourceLimits(t *testing.T) {
 			s := newService(t, settings{})
 			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created), func(srv *http.Server) { srv.ReadTimeout = 5 * time.Second })
 			began := time.Now()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL(), io.NopCloser(&trickle{left: 20}))
-			assert.NoError(t, err)
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(t.Context(), t, srv.URL(), "k1", io.NopCloser(&trickle{left: 20}))
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			resp.Body.Close()
@@ -252,9 +246,7 @@ func TestBodyOfTheHandler(t *testing.T) {
 			srv := serve(t, proto, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, r.ContentLength, len(r.TransferEncoding))
 			}))
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, struct{ io.Reader }{strings.NewReader("12345")})
-			assert.NoError(t, err)
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(t.Context(), t, srv.URL, "k1", struct{ io.Reader }{strings.NewReader("12345")})
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			defer resp.Body.Close()

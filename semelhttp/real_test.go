@@ -79,9 +79,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 				<-goOn
 				io.WriteString(w, "data: two\n\n")
 			}))
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, nil)
-			assert.NoError(t, err)
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(t.Context(), t, srv.URL, "k1", nil)
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			defer resp.Body.Close()
@@ -179,9 +177,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 				return nil
 			}}
 			for want := range 2 {
-				req, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, srv.URL, nil)
-				assert.NoError(t, err)
-				req.Header.Set("Idempotency-Key", "k1")
+				req := keyed(httptrace.WithClientTrace(t.Context(), trace), t, srv.URL, "k1", nil)
 				resp, err := srv.Client().Do(req)
 				assert.NoError(t, err)
 				resp.Body.Close()
@@ -254,9 +250,7 @@ func TestRecorderOnRealServers(t *testing.T) {
 					w.Write(chunk)
 				}
 			}))
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, nil)
-			assert.NoError(t, err)
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(t.Context(), t, srv.URL, "k1", nil)
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			defer resp.Body.Close()
@@ -348,15 +342,12 @@ func TestClientDisconnect(t *testing.T) {
 				inner.ServeHTTP(w, r)
 			}))
 			ctx, hangUp := context.WithCancel(t.Context())
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL, strings.NewReader(`{"sku":"A"}`))
-			assert.NoError(t, err)
-			req.Header.Set("Content-Type", "application/json")
-			req.Header.Set("Idempotency-Key", "k1")
+			req := keyed(ctx, t, srv.URL, "k1", strings.NewReader(`{"sku":"A"}`))
 			go func() {
 				<-begun
 				hangUp()
 			}()
-			_, err = srv.Client().Do(req) //nolint:bodyclose // there is no reply.
+			_, err := srv.Client().Do(req) //nolint:bodyclose // there is no reply.
 			assert.ErrorIs(t, err, context.Canceled)
 			<-(<-outer).Done() // the server has noticed
 			close(gone)

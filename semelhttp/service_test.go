@@ -161,6 +161,16 @@ func do(client *http.Client, method, url, key, body string, header ...string) (r
 	return reply{Response: resp, text: string(text)}, err
 }
 
+// keyed is a POST under a key, for tests that send it in a way of their own.
+func keyed(ctx context.Context, t testing.TB, url, key string, body io.Reader) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
+	assert.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	return req
+}
+
 // outcome is what Semel-Outcome says.
 func (r reply) outcome() string { return r.Header.Get("Semel-Outcome") }
 
