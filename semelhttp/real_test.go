@@ -329,7 +329,7 @@ func TestClientDisconnect(t *testing.T) {
 		overAll(t, func(t *testing.T, proto string) {
 			s := newService(t, settings{})
 			begun, gone, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			outer := make(chan context.Context, 2)
+			outer := make(chan context.Context, 1)
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				defer close(done)
 				close(begun)
@@ -352,11 +352,12 @@ func TestClientDisconnect(t *testing.T) {
 			<-(<-outer).Done() // the server has noticed
 			close(gone)
 			<-done
-			got := post(t, srv.Client(), srv.URL, "k1", `{"sku":"A"}`)
-			for got.outcome() == "in-progress" { // until Finish is through
-				<-outer
+			var got reply
+			assert.Eventually(t, "the end of the first request is saved", func() bool {
 				got = post(t, srv.Client(), srv.URL, "k1", `{"sku":"A"}`)
-			}
+				<-outer
+				return got.outcome() != "in-progress"
+			})
 			assert.Equal(t, got.outcome(), "replayed")
 			assert.Equal(t, got.StatusCode, http.StatusCreated)
 			assert.Equal(t, s.runCount(), 1)
