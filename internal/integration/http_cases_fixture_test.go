@@ -13,9 +13,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/semelhttp"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 // shop is a service over a SQLite store. Each run of its handlers counts, and
@@ -32,8 +36,10 @@ type shop struct {
 
 // shopSettings are what a test changes about a shop.
 type shopSettings struct {
-	guard semel.Config
-	mw    semelhttp.Config
+	recovery semel.Recovery      // Resume(Forever) unless given
+	caller   semelhttp.ScopeFunc // shopCaller unless given
+	guard    semel.Config
+	mw       semelhttp.Config
 }
 
 var unheard = slog.New(slog.DiscardHandler)
@@ -62,47 +68,90 @@ func newShop(t testing.TB, mode semel.Mode, set shopSettings) *shop {
 
 func newShopOn(t testing.TB, store *sqliteStore, mode semel.Mode, set shopSettings) *shop {
 	t.Helper()
-	set.guard.Logger, set.mw.Logger = unheard, unheard
-	s := &shop{sqliteStore: store, mode: mode, guard: newGuard(t, store, set.guard)}
-	var err error
-	s.mw, err = semelhttp.New(s.guard, shopCaller, set.mw)
+	s, err := openShop(store, mode, set)
 	assert.NoError(t, err)
 	return s
+}
+
+func openShop(store *sqliteStore, mode semel.Mode, set shopSettings) (*shop, error) {
+	set.guard.Logger, set.mw.Logger = unheard, unheard
+	if set.recovery == (semel.Recovery{}) {
+		set.recovery = semel.Resume(semel.Forever)
+	}
+	if set.caller == nil {
+		set.caller = shopCaller
+	}
+	s := &shop{sqliteStore: store, mode: mode}
+	var err error
+	if s.guard, err = semel.New(store, set.recovery, set.guard); err != nil {
+		return nil, err
+	}
+	s.mw, err = semelhttp.New(s.guard, set.caller, set.mw)
+	return s, err
 }
 
 // protect protects h as the route, named "orders" unless it has a name.
 func (s *shop) protect(t testing.TB, route semelhttp.Route, h http.HandlerFunc) http.Handler {
 	t.Helper()
-	if route.Name == "" {
-		route.Name = "orders"
-	}
-	route.Mode, route.AllInTx = s.mode, s.mode == semel.Joined
-	protected, err := s.mw.Protect(h, route)
+	protected, err := s.route(route, h)
 	assert.NoError(t, err)
 	return protected
 }
 
-// sell is the side effect, in the way of the mode. It returns the number of
-// the run.
-func (s *shop) sell(ctx context.Context, t testing.TB) int64 {
+func (s *shop) route(route semelhttp.Route, h http.HandlerFunc) (http.Handler, error) {
+	if route.Name == "" {
+		route.Name = "orders"
+	}
+	route.Mode, route.AllInTx = s.mode, s.mode == semel.Joined
+	return s.mw.Protect(h, route)
+}
+
+// sell is the side effect, in the way of the mode: one row with the key. It
+// returns the number of the run. A handler that finds the writer taken for
+// longer than anybody waits has done nothing, and says so: the run does not
+// count, and the handler goes no further.
+func (s *shop) sell(t testing.TB, w http.ResponseWriter, r *http.Request) (run int64, sold bool) {
 	t.Helper()
-	n := s.runs.Add(1)
-	if s.mode == semel.Joined {
-		if err := pay(ctx); err != nil {
-			t.Errorf("run %d: %v", n, err)
+	ctx := r.Context()
+	op, _ := semel.OperationFrom(ctx)
+	if err := s.insert(ctx, op.Key); err != nil {
+		if !isBusy(err) {
+			t.Errorf("after %d runs: %v", s.runs.Load(), err)
 		}
-		return n
+		semel.DeclareNotApplied(ctx)
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return 0, false
 	}
-	if _, err := s.handles.Write.ExecContext(ctx, insertPayment, "paid"); err != nil {
-		t.Errorf("run %d: %v", n, err)
+	return s.runs.Add(1), true
+}
+
+func (s *shop) insert(ctx context.Context, key string) error {
+	if s.mode != semel.Joined {
+		_, err := s.handles.Write.ExecContext(ctx, insertPayment, key)
+		return err
 	}
-	return n
+	tx, err := sqlstore.Tx(ctx)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, insertPayment, key)
+	}
+	return err
+}
+
+// isBusy tells a writer that was taken from every other fault.
+func isBusy(err error) bool {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()&0xff == sqlitelib.SQLITE_BUSY
+	}
+	return errors.Is(err, context.DeadlineExceeded)
 }
 
 // created is the usual handler.
 func (s *shop) created(t testing.TB) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		n := s.sell(r.Context(), t)
+		n, sold := s.sell(t, w, r)
+		if !sold {
+			return
+		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.Header().Set("Location", fmt.Sprintf("/orders/%d", n))
 		w.Header().Set("ETag", fmt.Sprintf(`"v%d"`, n))
@@ -111,11 +160,33 @@ func (s *shop) created(t testing.TB) http.HandlerFunc {
 	}
 }
 
-// sold checks how often the handler ran, and that each run left its row.
+// sold checks how often the handler ran, that each run left its row, and that
+// no request was answered as done whose row is not there.
 func (s *shop) sold(t testing.TB, want int) {
 	t.Helper()
 	assert.Equal(t, s.runs.Load(), int64(want), "runs")
 	assert.Equal(t, s.payments(t), want, "rows")
+	var empty int
+	assert.NoError(t, s.handles.Read.QueryRow(`SELECT count(*) FROM semel_records r WHERE r.state = ? AND r.status < 400
+		AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.key = CAST(r.idempotency_key AS TEXT))`, int64(semel.StateDone)).Scan(&empty))
+	assert.Equal(t, empty, 0, "keys that are done without their row")
+}
+
+// rows counts the rows of each key.
+func (s *shop) rows(t testing.TB) map[string]int {
+	t.Helper()
+	found, err := s.handles.Read.Query("SELECT key, count(*) FROM payments GROUP BY key")
+	assert.NoError(t, err)
+	defer found.Close()
+	rows := map[string]int{}
+	for found.Next() {
+		var key string
+		var n int
+		assert.NoError(t, found.Scan(&key, &n))
+		rows[key] = n
+	}
+	assert.NoError(t, found.Err())
+	return rows
 }
 
 // The protocols that a case can be sent over.
@@ -124,9 +195,15 @@ const (
 	overHTTP2 = "HTTP/2.0"
 )
 
+// server is where requests go, and who sends them.
+type server struct {
+	url    string
+	client *http.Client
+}
+
 // serve serves h on a real server. The client sees redirects and encodings as
 // they are, and has a connection for each of its requests at once.
-func serve(t testing.TB, proto string, h http.Handler) *httptest.Server {
+func serve(t testing.TB, proto string, h http.Handler) server {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -138,7 +215,7 @@ func serve(t testing.TB, proto string, h http.Handler) *httptest.Server {
 	assert.True(t, ok, "the server's client has no http.Transport")
 	transport.DisableCompression, transport.MaxIdleConnsPerHost = true, 64
 	t.Cleanup(srv.Close)
-	return srv
+	return server{srv.URL, client}
 }
 
 // ask is a request. Zero means POST / with key K1 and a body of JSON.
@@ -173,19 +250,19 @@ func (a answer) outcome() string { return a.Header.Get("Semel-Outcome") }
 func (a answer) told() string { return fmt.Sprint(a.StatusCode, " ", a.outcome()) }
 
 // try sends o and reads the whole answer.
-func try(ctx context.Context, srv *httptest.Server, o ask) (answer, error) {
+func try(ctx context.Context, srv server, o ask) (answer, error) {
 	method := o.method
 	if method == "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(ctx, method, srv.URL+o.target, strings.NewReader(o.body))
+	req, err := http.NewRequestWithContext(ctx, method, srv.url+o.target, strings.NewReader(o.body))
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {"K1"}}
 	maps.Copy(req.Header, o.header)
 	req.Host = req.Header.Get("Host")
-	resp, err := srv.Client().Do(req)
+	resp, err := srv.client.Do(req)
 	if err != nil {
 		return answer{}, err
 	}
@@ -196,7 +273,7 @@ func try(ctx context.Context, srv *httptest.Server, o ask) (answer, error) {
 
 // send is try that must succeed. It may be called from any goroutine: a
 // failure gives an empty answer.
-func send(t testing.TB, srv *httptest.Server, o ask) answer {
+func send(t testing.TB, srv server, o ask) answer {
 	t.Helper()
 	for tries := 0; ; tries++ {
 		a, err := try(context.Background(), srv, o)
@@ -205,8 +282,8 @@ func send(t testing.TB, srv *httptest.Server, o ask) answer {
 			return answer{Response: &http.Response{}}
 		}
 		// On a machine with much else to do the one writer may be taken for
-		// longer than the store waits. Nothing has run then; a client asks
-		// again.
+		// longer than the store waits, or the handler. Nothing has taken effect
+		// then; a client asks again.
 		if a.told() != "503 released" || tries == maxTries {
 			return a
 		}
@@ -217,7 +294,7 @@ func send(t testing.TB, srv *httptest.Server, o ask) answer {
 const maxTries = 10
 
 // sending is send on a goroutine of its own.
-func sending(t testing.TB, srv *httptest.Server, o ask) <-chan answer {
+func sending(t testing.TB, srv server, o ask) <-chan answer {
 	got := make(chan answer, 1)
 	go func() { got <- send(t, srv, o) }()
 	return got

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"net/textproto"
 	"strconv"
@@ -19,11 +18,12 @@ import (
 )
 
 // selling serves a handler that sells, and then answers by h.
-func selling(t testing.TB, s *shop, proto string, route semelhttp.Route, h http.HandlerFunc) *httptest.Server {
+func selling(t testing.TB, s *shop, proto string, route semelhttp.Route, h http.HandlerFunc) server {
 	t.Helper()
 	return serve(t, proto, s.protect(t, route, func(w http.ResponseWriter, r *http.Request) {
-		s.sell(r.Context(), t)
-		h(w, r)
+		if _, sold := s.sell(t, w, r); sold {
+			h(w, r)
+		}
 	}))
 }
 
@@ -243,12 +243,12 @@ func streamCase(t *testing.T) {
 		})
 		open := map[string]*http.Response{}
 		for _, key := range []string{"", "K1"} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.url, nil)
 			assert.NoError(t, err)
 			if key != "" {
 				req.Header.Set("Idempotency-Key", key)
 			}
-			resp, err := srv.Client().Do(req)
+			resp, err := srv.client.Do(req)
 			assert.NoError(t, err)
 			defer resp.Body.Close()
 			event, err := bufio.NewReaderSize(resp.Body, 16).Peek(len("data: one\n\n"))

@@ -19,6 +19,7 @@ var roles = map[string]func() error{
 	"sqlite-load":   sqliteLoad,
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
+	"http-shop":     httpShop,
 }
 
 func TestMain(m *testing.M) {
