@@ -180,9 +180,11 @@ func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
 	return a.conclude(a.ending)
 }
 
-// pastDeadline cancels the work and lets the caller go.
+// pastDeadline lets the caller go. The context of the work ends by itself: to
+// cancel it as well would have it end in one of two ways, by chance. Asking for
+// Done makes sure that its cause can be found.
 func (a *attempt) pastDeadline() {
-	a.interrupt(ErrStillRunning)
+	a.Done()
 	a.take(turnCallerLeft, ending{})
 }
 

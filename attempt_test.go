@@ -245,11 +245,7 @@ func TestASupersededAttempt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFixture(t, semel.Hold(), semel.Config{})
 			_, err := f.Do(t.Context(), call("a"), func(ctx context.Context) ([]byte, error) {
-				rec := f.record(t)
-				// The store's clock jumps: the lease ends though nobody slept.
-				_, err := f.store.Store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: 0})
-				assert.NoError(t, err)
-				assert.Equal(t, f.begin(t, "a", time.Hour).Outcome, semel.BeginClaimed)
+				f.takenOver(t)
 				<-ctx.Done()
 				return nil, context.Cause(ctx)
 			})

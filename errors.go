@@ -114,7 +114,7 @@ func (n *notApplied) Unwrap() error { return n.err }
 
 // NotApplied wraps an error that the work returns when it knows that nothing
 // took effect, so that the key is released. Any other error leaves the outcome
-// unknown (R1).
+// unknown (R1). Of nil it is nil.
 func NotApplied(err error) error {
 	if err == nil {
 		return nil

@@ -148,6 +148,16 @@ func (f *fixture) begin(t *testing.T, input string, lease time.Duration) semel.B
 	return res
 }
 
+// takenOver ends the lease of k1, as if the store's clock had jumped, and lets a
+// rival claim it.
+func (f *fixture) takenOver(t *testing.T) {
+	t.Helper()
+	rec := f.record(t)
+	_, err := f.store.Store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: 0})
+	assert.NoError(t, err)
+	assert.Equal(t, f.begin(t, "a", time.Hour).Outcome, semel.BeginClaimed)
+}
+
 func (f *fixture) record(t *testing.T) semel.Record {
 	t.Helper()
 	rec, err := f.Get(t.Context(), "payments", "k1")

@@ -182,10 +182,7 @@ func TestJoinedMode(t *testing.T) {
 		t.Parallel()
 		f, store, c := joining(t, semel.Hold())
 		res, err := f.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
-			rec := f.record(t)
-			_, err := f.store.Store.Extend(ctx, rec.Claim(), semel.ExtendParams{Lease: 0})
-			assert.NoError(t, err)
-			assert.Equal(t, f.begin(t, "a", semel.DefaultLease).Outcome, semel.BeginClaimed)
+			f.takenOver(t)
 			return writesRow(keep)(ctx)
 		})
 		assert.NoError(t, err)
