@@ -9,7 +9,8 @@ import (
 // the end of its type. Codes are stable; texts are not.
 type ProblemCode string
 
-// The codes, in the order of docs/problems.md.
+// The codes, in the order of docs/problems.md, which says of each what it means,
+// its status, and what the client should do.
 const (
 	ProblemKeyMissing         ProblemCode = "key-missing"
 	ProblemKeyInvalid         ProblemCode = "key-invalid"
