@@ -43,6 +43,7 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	callerCases(t)
 	keyCases(t)
 	processCases(t)
+	storeCases(t)
 }
 
 // blocking is the usual handler whose first run says when it is inside, and
