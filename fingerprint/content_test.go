@@ -45,10 +45,23 @@ func TestMediaTypes(t *testing.T) {
 		"text/", "TEXT/", "/plain", "/PLAIN", "text/pla in", "text/plain, text/html", "TEXT", "text")
 	pairs("a value with a backslash counts as it is written", other, "x",
 		`text/plain; a="b"`, `text/plain; a="\b"`, `text/plain; a="\"b\""`, `text/plain; a="\\b"`)
+	pairs("sixteen parameters are read as well", same, "x",
+		"text/plain"+numbered(16), "text/plain; p15=v"+numbered(15))
+	pairs("more than sixteen parameters count as they are written", other, `{"a":1}`,
+		"application/json"+numbered(17), "application/json; p16=v"+numbered(16), "application/json")
 	pairs("a semicolon inside quotes is part of the value", other, "x",
 		`text/plain; a="1;b=2"`, `text/plain; a=1;b=2`)
 	pairs("an extended value counts as it is written", other, "x",
 		"text/plain; a*=iso-8859-1''x", "text/plain; a*=iso-8859-1''y", "text/plain; a=x")
+}
+
+// numbered is n parameters: p0, p1 and so on.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ";p%d=v", i)
+	}
+	return b.String()
 }
 
 func TestWhatIsReadAsJSON(t *testing.T) {
@@ -63,6 +76,7 @@ func TestWhatIsReadAsJSON(t *testing.T) {
 		{"text/json is", "text/json", `{"a":1}`, true},
 		{"a lone literal is", "application/json", `null`, true},
 		{"text/plain is not", "text/plain", `{"a":1}`, false},
+		{"a type with more than 16 parameters is not", "application/json" + numbered(17), `{"a":1}`, false},
 		{"no type is not", "", `{"a":1}`, false},
 		{"a stream of lines is not", "application/x-ndjson", `{"a":1}`, false},
 		{"another charset is not", "application/json; charset=iso-8859-1", `{"a":1}`, false},

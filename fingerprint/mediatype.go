@@ -14,9 +14,14 @@ type param struct{ name, value string }
 
 func (p param) compare(q param) int { return strings.Compare(p.name, q.name) }
 
+// maxParams bounds the parameters of one type: each is compared with all before
+// it. Real ones have up to five or so.
+const maxParams = 16
+
 // parseTyped reads a media type (RFC 9110 section 8.3.1) or a disposition
-// (RFC 6266 section 4.1) and appends its parameters to params. It reports
-// false for what is not exactly of that form, and for a name given twice.
+// (RFC 6266 section 4.1) and appends its parameters to params, which is empty.
+// It reports false for what is not exactly of that form, for a name given twice,
+// and above maxParams.
 func parseTyped(s string, params []param) (kind string, _ []param, ok bool) {
 	kind, rest, more := cutSemicolon(s)
 	kind = strings.ToLower(httpfield.Trim(kind))
@@ -29,6 +34,9 @@ func parseTyped(s string, params []param) (kind string, _ []param, ok bool) {
 		text, rest, more = cutSemicolon(rest)
 		if text = httpfield.Trim(text); text == "" {
 			continue
+		}
+		if len(params) == maxParams {
+			return "", params, false
 		}
 		p, ok := parseParam(text)
 		if !ok || slices.ContainsFunc(params, func(q param) bool { return q.name == p.name }) {
