@@ -90,7 +90,8 @@ var asWritten = []jsontext.Options{
 // level around it, so that depth times size is the cost of a body.
 const maxDepth = 128
 
-// readJSON gives c the meaning of a JSON text in UTF-8.
+// readJSON gives c the meaning of a JSON text in UTF-8 that all readers read
+// alike.
 func (d *digester) readJSON(text []byte, c *content) {
 	charset := slices.IndexFunc(c.params, func(p param) bool { return p.name == "charset" })
 	if charset >= 0 && c.params[charset].value != "utf-8" || deeperThan(text, maxDepth) {
@@ -98,7 +99,7 @@ func (d *digester) readJSON(text []byte, c *content) {
 	}
 	canonical, err := jsontext.AppendFormat(d.text[:0], text, asWritten...)
 	d.text = canonical
-	if err != nil {
+	if err != nil || d.foldTwins(canonical) {
 		return
 	}
 	c.kind, c.sum = kindJSON, d.sumOf(canonical)

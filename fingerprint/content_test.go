@@ -83,6 +83,17 @@ func TestWhatIsReadAsJSON(t *testing.T) {
 		{"a doubled name is not", "application/json", `{"a":1,"a":1}`, false},
 		{"a name doubled by an escape is not", "application/json", `{"a":1,"\u0061":2}`, false},
 		{"a doubled name far down is not", "application/json", `[{"x":[{"a":1,"a":2}]}]`, false},
+		{"names that differ only in case are not", "application/json", `{"amount":1,"AMOUNT":900}`, false},
+		{"such names far apart and far down are not", "application/json", `[{"x":[{"iD":1,"b":{"B":1},"ID":{"c":1},"a":2,"Id":3}]}]`, false},
+		{"the sign of Kelvin is a k", "application/json", `{"K":1,"\u212a":2}`, false},
+		{"a long s is an s", "application/json", "{\"s\":1,\"\u017f\":2}", false},
+		{"letters of every script have case", "application/json", `{"größe":1,"GRÖßE":2}`, false},
+		{"case after an escape is found", "application/json", `{"\\\"n\u0001a":1,"\\\"n\u0001A":2}`, false},
+		{"escapes have no case", "application/json", `{"\n":1,"\\N":2,"\\\\N":3}`, true},
+		{"ß and ss are two letters and one", "application/json", `{"ß":1,"ss":2}`, true},
+		{"names of two objects are", "application/json", `{"a":{"A":{"a":1}},"b":[{"A":1},{"a":1}]}`, true},
+		{"values that differ only in case are", "application/json", `{"a":"B","b":"A","c":["x","X"]}`, true},
+		{"names that begin alike are", "application/json", `{"a":1,"AB":2,"abc":3,"":4}`, true},
 		{"bad UTF-8 is not", "application/json", "{\"a\":\"\xff\"}", false},
 		{"a lone surrogate is not", "application/json", `{"a":"\ud800"}`, false},
 		{"surrogates the wrong way round are not", "application/json", `"\ude02\ud83d"`, false},
@@ -108,6 +119,7 @@ func TestWhatIsReadAsJSON(t *testing.T) {
 		t.Parallel()
 		other(t, json(`{"a":1,"a":2}`), json(`{"a":2,"a":1}`))
 		other(t, json(`{"a":1,"a":2}`), json(`{"a":2}`))
+		other(t, json(`{"amount":1,"AMOUNT":900}`), json(`{"AMOUNT":900,"amount":1}`))
 		other(t, json("\"\xff\""), json("\"\xfe\""))
 	})
 }

@@ -19,11 +19,15 @@ type digester struct {
 	frame  []byte       // fields not yet hashed
 	out    semel.Digest // where the hash writes its sum
 	text   []byte       // canonical JSON
+	names  []span       // of its members
 	params []param      // of the request's media type
 }
 
-// keptBytes is the most scratch space a digester keeps when it is put back.
-const keptBytes = 64 << 10
+// The most scratch space that a digester keeps when it is put back.
+const (
+	keptBytes = 64 << 10
+	keptNames = 4 << 10
+)
 
 var digesters = sync.Pool{New: func() any { return &digester{hash: sha256.New()} }}
 
@@ -38,6 +42,9 @@ func (d *digester) put() {
 	}
 	if cap(d.frame) > keptBytes {
 		d.frame = nil
+	}
+	if cap(d.names) > keptNames {
+		d.names = nil
 	}
 	clear(d.params) // they point into the request
 	digesters.Put(d)

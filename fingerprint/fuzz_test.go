@@ -26,6 +26,7 @@ import (
 func FuzzJSONMeaning(f *testing.F) {
 	f.Add(`{"a":1,"b":[{"y":"\u00e9","x":-0}]}`, `{"b":[{"x":-0,"y":"é"}],"a":1}`, uint64(1))
 	f.Add(`{"a":1,"a":2}`, `{"a":2}`, uint64(2))
+	f.Add(`{"amount":1,"AMOUNT":900}`, `{"AMOUNT":900,"amount":1}`, uint64(4))
 	f.Add(`"\ud800"`, `[1e400,1.10,9007199254740993]`, uint64(3))
 	p := policy(f, fingerprint.Config{})
 	f.Fuzz(func(t *testing.T, a, b string, seed uint64) {
@@ -53,7 +54,8 @@ func FuzzJSONMeaning(f *testing.F) {
 }
 
 // decode reads an I-JSON text of at most 128 levels with encoding/json, which
-// knows no doubled names and no surrogates: those are found by other means.
+// knows no doubled names, in whatever case, and no surrogates: those are found by
+// other means.
 func decode(text string) (any, bool) {
 	if !utf8.ValidString(text) || !stdjson.Valid([]byte(text)) || loneSurrogate(text) {
 		return nil, false
@@ -97,8 +99,10 @@ func decodeValue(d *stdjson.Decoder, depth int) (any, error) {
 			return nil, err
 		}
 		name, _ := token.(string)
-		if _, doubled := members[name]; doubled {
-			return nil, errRefused
+		for known := range members {
+			if strings.EqualFold(known, name) {
+				return nil, errRefused
+			}
 		}
 		if members[name], err = decodeValue(d, depth); err != nil {
 			return nil, err

@@ -83,8 +83,8 @@ func cutSemicolon(s string) (before, after string, found bool) {
 
 // quotedEnd returns the offset just past the quoted string that s starts
 // with, or -1 if there is none.
-func quotedEnd(s string) int {
-	if s == "" || s[0] != '"' {
+func quotedEnd[T string | []byte](s T) int {
+	if len(s) == 0 || s[0] != '"' {
 		return -1
 	}
 	for i := 1; i < len(s); i++ {

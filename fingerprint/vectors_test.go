@@ -10,9 +10,11 @@ import (
 )
 
 // The vectors of RFC 8785 are pairs of a text and its canonical form. Two of
-// them respell numbers, which here makes another request on purpose.
+// them respell numbers, which here makes another request on purpose, and one of
+// these has names that differ only in case, so that it is not even read.
 func TestCanonicalJSON(t *testing.T) {
 	t.Parallel()
+	const caseTwins = "structures.json"
 	check := func(t *testing.T, dir string, respelled map[string]bool) {
 		t.Helper()
 		names, err := filepath.Glob(filepath.Join(dir, "input", "*.json"))
@@ -24,7 +26,7 @@ func TestCanonicalJSON(t *testing.T) {
 			assert.NoError(t, err)
 			b, err := os.ReadFile(filepath.Join(dir, "output", name))
 			assert.NoError(t, err)
-			assert.True(t, readAsJSON(t, "application/json", string(a)), "%s is not read as JSON", name)
+			assert.Equal(t, readAsJSON(t, "application/json", string(a)), name != caseTwins, "%s is read as JSON", name)
 			if respelled[name] {
 				other(t, json(string(a)), json(string(b)))
 			} else {
@@ -38,6 +40,6 @@ func TestCanonicalJSON(t *testing.T) {
 	})
 	t.Run("vectors of RFC 8785", func(t *testing.T) {
 		t.Parallel()
-		check(t, vectors.Dir(t, "jcs"), map[string]bool{"values.json": true, "structures.json": true})
+		check(t, vectors.Dir(t, "jcs"), map[string]bool{"values.json": true, caseTwins: true})
 	})
 }
