@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -205,7 +206,13 @@ type server struct {
 // they are, and has a connection for each of its requests at once.
 func serve(t testing.TB, proto string, h http.Handler) server {
 	t.Helper()
+	return serveWith(t, proto, h, nil)
+}
+
+func serveWith(t testing.TB, proto string, h http.Handler, secure *tls.Config) server {
+	t.Helper()
 	srv := httptest.NewUnstartedServer(h)
+	srv.TLS = secure
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	srv.EnableHTTP2 = proto == overHTTP2
 	srv.StartTLS()

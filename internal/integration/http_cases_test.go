@@ -44,6 +44,7 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	keyCases(t)
 	processCases(t)
 	storeCases(t)
+	layerCases(t)
 }
 
 // blocking is the usual handler whose first run says when it is inside, and
