@@ -192,6 +192,16 @@ func TestHowForgottenWorkEndedIsLogged(t *testing.T) {
 	}
 }
 
+// ends is a whole operation under c.
+func (f *fixture) ends(t *testing.T, c semel.Call, v semel.Verdict) {
+	t.Helper()
+	res, err := f.Run(t.Context(), c, func(context.Context) semel.Completion {
+		return semel.Completion{Verdict: v, Reply: semel.Reply{Body: []byte("another's")}}
+	})
+	assert.NoError(t, err)
+	assert.True(t, res.Ran, "it ran")
+}
+
 func TestASupersededAttempt(t *testing.T) {
 	t.Parallel()
 	// takeOver lets a rival take the lapsed claim and end it, while the
@@ -219,6 +229,50 @@ func TestASupersededAttempt(t *testing.T) {
 			assert.Equal(t, string(res.Reply.Body), "the rival's")
 			assert.Equal(t, f.counts.Count(semel.EventLeaseLost), int64(1))
 		})
+	})
+	t.Run("is shown nothing of a record that is not of its operation any more", func(t *testing.T) {
+		t.Parallel()
+		another := call("b")
+		sameOfAnother := call("a")
+		sameOfAnother.Credential = semel.Digest{1}
+		for name, next := range map[string]func(*testing.T, *fixture){
+			"it has expired": func(*testing.T, *fixture) {},
+			"it has been forgotten": func(t *testing.T, f *fixture) {
+				t.Helper()
+				_, err := f.store.Sweep(t.Context(), 1)
+				assert.NoError(t, err)
+			},
+			"the key is another request's":       func(t *testing.T, f *fixture) { t.Helper(); f.ends(t, another, semel.VerdictKeep) },
+			"another request under it released":  func(t *testing.T, f *fixture) { t.Helper(); f.ends(t, another, semel.VerdictNotApplied) },
+			"the key is another caller's":        func(t *testing.T, f *fixture) { t.Helper(); f.ends(t, sameOfAnother, semel.VerdictKeep) },
+			"the same request has run once more": func(t *testing.T, f *fixture) { t.Helper(); f.ends(t, call("a"), semel.VerdictKeep) },
+			"another request under it runs":      func(t *testing.T, f *fixture) { t.Helper(); f.begin(t, "b", time.Hour) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := newFixture(t, semel.Hold(), semel.Config{})
+					var mine semel.OperationID
+					res, err := f.Run(t.Context(), call("a"), func(ctx context.Context) semel.Completion {
+						op, _ := semel.OperationFrom(ctx)
+						mine = op.ID
+						f.takenOver(t)
+						rival := f.record(t)
+						_, err := f.store.Finish(t.Context(), rival.Claim(), semel.FinishParams{To: semel.StateDone, KeepReply: true, Retention: time.Second})
+						assert.NoError(t, err)
+						time.Sleep(time.Second)
+						next(t, f)
+						return semel.Completion{Verdict: semel.VerdictKeep, Reply: semel.Reply{Body: []byte("mine")}}
+					})
+					assert.NoError(t, err)
+					assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+					assert.Equal(t, string(res.Reply.Body), "")
+					assert.Equal(t, res.Ran, false)
+					assert.Equal(t, res.Record.OperationID, mine)
+					assert.Equal(t, res.Record.Attempt, int64(1), "the attempt that the record is of")
+				})
+			})
+		}
 	})
 	t.Run("is told that the key is free when the later attempt was released", func(t *testing.T) {
 		t.Parallel()

@@ -159,7 +159,8 @@ func (a *attempt) finishOnce(ctx *detachedContext, p FinishParams) (Held, error)
 }
 
 // superseded answers for an attempt whose end does not count, because a later
-// one has fenced it off: with what the record says now.
+// one has fenced it off: with what the record says now, as long as it is still
+// of this operation. A key that is new again may be another caller's.
 func (a *attempt) superseded() (Result, error) {
 	a.observe(EventLeaseLost)
 	ctx := a.guard.storeContext(a)
@@ -168,7 +169,10 @@ func (a *attempt) superseded() (Result, error) {
 	if err != nil {
 		return Result{Outcome: OutcomeUnknown, Record: a.record}, a.guard.storeFault(a, err)
 	}
-	begun := BeginResult{Outcome: rec.present(), Record: rec}
+	begun := BeginResult{Outcome: BeginUnknown, Record: a.record}
+	if rec.sameLife(&a.record) && !rec.Expired() {
+		begun = BeginResult{Outcome: rec.present(), Record: rec}
+	}
 	return a.guard.answer(context.WithoutCancel(a), a.call, begun)
 }
 

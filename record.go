@@ -116,6 +116,14 @@ func (r Record) withoutReply() Record {
 	return r
 }
 
+// sameLife reports whether two readings of a key are of one life of its record.
+// Request and credential are then the same as well; they are compared because
+// a clock that was set back can give two lives one start.
+func (r *Record) sameLife(s *Record) bool {
+	return r.Created.Equal(s.Created) && r.OperationID == s.OperationID &&
+		r.Fingerprint == s.Fingerprint && r.Credential == s.Credential
+}
+
 // Claim returns the claim of the record's latest attempt.
 func (r *Record) Claim() Claim {
 	return Claim{Scope: r.Scope, Key: r.Key, Token: r.Token, Attempt: r.Attempt}
