@@ -16,9 +16,11 @@ type Config struct {
 	// it. At least MinLease. Default DefaultLease.
 	Lease time.Duration
 	// Retention is how long done and released records are kept, from their
-	// end. Under Resume(d) it is at least 2d less HandlerDeadline, so that a key
-	// never outlives the memory of what the work calls (M9). Default that, or
-	// DefaultRetention if it is longer.
+	// end. It is at least HandlerDeadline and Lease together, so that an attempt
+	// that was replaced still finds what replaced it. Under Resume(d) it is at
+	// least 2d less HandlerDeadline, so that a key never outlives the memory of
+	// what the work calls (M9). Default the longest of these and
+	// DefaultRetention.
 	Retention time.Duration
 	// HandlerDeadline ends the context of the work. Default
 	// DefaultHandlerDeadline.
@@ -99,12 +101,14 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	if err := checkDuration("Retention", c.Retention); err != nil {
 		return err
 	}
-	least := recovery.leastRetention(c.HandlerDeadline)
+	attempt, memory := c.HandlerDeadline+c.Lease, recovery.leastRetention(c.HandlerDeadline)
 	switch {
 	case c.Retention == 0:
-		c.Retention = max(DefaultRetention, least)
-	case c.Retention < least:
-		return configError("Retention", fmt.Sprintf("is %v; %v needs at least %v, or a key would outlive the downstream's memory of it", c.Retention, recovery, least))
+		c.Retention = max(DefaultRetention, attempt, memory)
+	case c.Retention < attempt:
+		return configError("Retention", fmt.Sprintf("is %v; HandlerDeadline and Lease together (%v) are the least, or an attempt that was replaced would not find what replaced it", c.Retention, attempt))
+	case c.Retention < memory:
+		return configError("Retention", fmt.Sprintf("is %v; %v needs at least %v, or a key would outlive the downstream's memory of it", c.Retention, recovery, memory))
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

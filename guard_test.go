@@ -31,6 +31,7 @@ func TestNewRefusesBadSettingsByName(t *testing.T) {
 		{"resume negative", semel.Resume(-1), semel.Config{}, "must be positive"},
 		{"resume zero, which is not hold", semel.Resume(0), semel.Config{}, "must be positive"},
 		{"retention below what resume needs", semel.Resume(24 * time.Hour), semel.Config{Retention: 24 * time.Hour}, "at least 47h55m0s"},
+		{"retention shorter than an attempt and its lease", semel.Hold(), semel.Config{Retention: 5*time.Minute + 30*time.Second - 1}, "Retention is 5m29.999999999s; HandlerDeadline and Lease together (5m30s) are the least"},
 		{"retention negative", semel.Hold(), semel.Config{Retention: -1}, "Retention is -1ns"},
 		{"lease too short", semel.Hold(), semel.Config{Lease: time.Millisecond}, "the least is 100ms"},
 		{"lease negative", semel.Hold(), semel.Config{Lease: -1}, "Lease is -1ns"},

@@ -10,6 +10,14 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 )
 
+func TestARecordIsKeptUntilTheAttemptsThatItReplacedHaveEnded(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, semel.Hold(), semel.Config{HandlerDeadline: 48 * time.Hour, Lease: time.Hour})
+	assert.Equal(t, f.Rules().Retention, 49*time.Hour)
+	f = newFixture(t, semel.Hold(), semel.Config{HandlerDeadline: time.Minute, Lease: time.Second, Retention: 61 * time.Second})
+	assert.Equal(t, f.Rules().Retention, 61*time.Second)
+}
+
 func TestRetentionFollowsFromResume(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

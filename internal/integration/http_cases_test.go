@@ -248,7 +248,7 @@ func concurrentClaim(t *testing.T, mode semel.Mode) {
 func timeCases(t *testing.T) {
 	t.Helper()
 	inModes(t, "expiry-read: A record answers until it expires, and then neither answers nor blocks", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{guard: semel.Config{Retention: time.Minute}})
+		s := newShop(t, mode, shopSettings{guard: semel.Config{Retention: time.Minute, HandlerDeadline: 30 * time.Second}})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
 		for _, key := range []string{"K1", "K2"} {
 			assert.Equal(t, send(t, srv, ask{body: `{"qty":1}`}.keyed(key)).told(), "201 executed")
