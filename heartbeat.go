@@ -7,8 +7,9 @@ import (
 )
 
 // heartbeat keeps the time of one attempt: it renews the lease at a third of it,
-// and says when the handler deadline has passed. It is one timer and no
-// goroutine, because most work ends before the first beat.
+// and says when the lease has ended unrenewed and when the handler deadline has
+// passed. It is one timer and no goroutine, because most work ends before the
+// first beat.
 type heartbeat struct {
 	attempt *attempt
 	timer   *time.Timer
@@ -17,7 +18,7 @@ type heartbeat struct {
 	stopped  bool
 	nextBeat time.Time // zero while a beat is in flight, and after the last
 	deadline time.Time // zero once passed
-	localEnd time.Time // of the lease, by our own monotonic clock
+	localEnd time.Time // of the lease, by our own monotonic clock; zero once passed, and under Hold
 
 	inFlight *detachedContext // of the beat under way
 	beating  sync.WaitGroup
@@ -35,8 +36,7 @@ func (h *heartbeat) start(a *attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempt = a
-	h.localEnd = a.started.Add(lease)
-	h.nextBeat = a.started.Add(lease / beatPart)
+	h.planBeat(a.started, lease)
 	h.deadline = a.deadline
 	h.timer = time.AfterFunc(time.Until(h.next()), h.tick)
 }
@@ -54,12 +54,26 @@ func (h *heartbeat) stop() {
 	h.beating.Wait()
 }
 
-// next is the earlier of beat and deadline, zero if there is neither.
-func (h *heartbeat) next() time.Time {
-	if h.nextBeat.IsZero() || !h.deadline.IsZero() && h.deadline.Before(h.nextBeat) {
-		return h.deadline
+// planBeat plans what follows a lease that was asked for at that time. Under
+// Resume somebody else may run once it has ended, so the work is cancelled then;
+// under Hold nobody will, and cutting the work short would only make an unknown
+// (R16).
+func (h *heartbeat) planBeat(asked time.Time, lease time.Duration) {
+	h.nextBeat = asked.Add(lease / beatPart)
+	if h.attempt.guard.resumeWithin != 0 {
+		h.localEnd = asked.Add(lease)
 	}
-	return h.nextBeat
+}
+
+// next is the earliest of beat, local end and deadline, zero if there is none.
+func (h *heartbeat) next() time.Time {
+	next := h.nextBeat
+	for _, t := range [...]time.Time{h.localEnd, h.deadline} {
+		if next.IsZero() || !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	return next
 }
 
 // arm sets the timer. The caller holds the lock.
@@ -70,7 +84,7 @@ func (h *heartbeat) arm() {
 }
 
 // tick does what is due, and sets the timer for what is left. The timer calls
-// it; the deadline may come while a beat waits for the store.
+// it; deadline and local end may come while a beat waits for the store.
 func (h *heartbeat) tick() {
 	h.mu.Lock()
 	if h.stopped {
@@ -78,14 +92,10 @@ func (h *heartbeat) tick() {
 		return
 	}
 	now := time.Now()
-	past := !h.deadline.IsZero() && !now.Before(h.deadline)
-	if past {
-		h.deadline = time.Time{}
-	}
-	due := false
-	if !h.nextBeat.IsZero() && !now.Before(h.nextBeat) {
-		h.nextBeat = time.Time{}
-		due = true
+	past := comes(&h.deadline, now)
+	ended := comes(&h.localEnd, now)
+	due := comes(&h.nextBeat, now)
+	if due {
 		h.inFlight = h.attempt.guard.storeContext(h.attempt)
 		h.beating.Add(1)
 	}
@@ -95,8 +105,28 @@ func (h *heartbeat) tick() {
 	if past {
 		h.attempt.pastDeadline()
 	}
+	if ended {
+		h.leaseEnded()
+	}
 	if due {
 		h.beat()
+	}
+}
+
+// comes reports whether a moment has come, which it does once.
+func comes(moment *time.Time, now time.Time) bool {
+	if moment.IsZero() || now.Before(*moment) {
+		return false
+	}
+	*moment = time.Time{}
+	return true
+}
+
+// leaseEnded cancels the work, but not while its joined transaction is open:
+// that may be what the beat waits for, and is refused if somebody took over.
+func (h *heartbeat) leaseEnded() {
+	if joint := h.attempt.joint; joint == nil || !joint.Opened() {
+		h.attempt.interrupt(ErrSuperseded)
 	}
 }
 
@@ -117,33 +147,12 @@ func (h *heartbeat) beat() {
 	switch {
 	case h.stopped:
 	case err != nil:
-		h.planRetry(g.cfg.Lease)
+		h.nextBeat = time.Now().Add(g.cfg.Lease / retryPart)
 	case held.Status == HeldYes:
-		h.localEnd = sent.Add(g.cfg.Lease)
-		h.nextBeat = sent.Add(g.cfg.Lease / beatPart)
+		h.planBeat(sent, g.cfg.Lease)
 	default:
+		h.localEnd = time.Time{}
 		h.attempt.interrupt(ErrSuperseded)
 	}
 	h.arm()
-}
-
-// planRetry plans the next beat after one that failed. Under Resume somebody
-// else may run once the lease has ended, so the work is cancelled at its local
-// end; under Hold nobody will, and cutting the work short would only make an
-// unknown (R16). Nor is it cut short while its joined transaction is open:
-// that may be what the beat waits for, and is refused if somebody took over.
-func (h *heartbeat) planRetry(lease time.Duration) {
-	h.nextBeat = time.Now().Add(lease / retryPart)
-	joint := h.attempt.joint
-	if h.attempt.guard.resumeWithin == 0 || joint != nil && joint.Opened() {
-		return
-	}
-	if !time.Now().Before(h.localEnd) {
-		h.nextBeat = time.Time{}
-		h.attempt.interrupt(ErrSuperseded)
-		return
-	}
-	if h.localEnd.Before(h.nextBeat) {
-		h.nextBeat = h.localEnd
-	}
 }

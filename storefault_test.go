@@ -18,6 +18,13 @@ func TestWhileTheStoreCannotBeReached(t *testing.T) {
 		}
 		return nil
 	}
+	hangs := func(c string) error {
+		if c == "Extend" {
+			time.Sleep(semel.DefaultStoreTimeout)
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
 	work := func(ctx context.Context) ([]byte, error) {
 		select {
 		case <-ctx.Done():
@@ -37,14 +44,50 @@ func TestWhileTheStoreCannotBeReached(t *testing.T) {
 			assert.Equal(t, time.Since(start), 30*time.Second)
 		})
 	})
+	t.Run("work under Resume is cancelled when its lease ends, also while a beat hangs", func(t *testing.T) {
+		t.Parallel()
+		for _, lease := range []time.Duration{semel.DefaultLease, 300 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, semel.Resume(semel.Forever), semel.Config{Lease: lease})
+				f.store.failBefore(hangs)
+				start := time.Now()
+				_, err := f.Do(t.Context(), call("a"), func(ctx context.Context) ([]byte, error) {
+					<-ctx.Done()
+					assert.Equal(t, time.Since(start), lease)
+					return nil, context.Cause(ctx)
+				})
+				assert.ErrorIs(t, err, semel.ErrSuperseded)
+			})
+		}
+	})
+	t.Run("work that does not listen keeps its claim once the store is back, if nobody took over", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Resume(semel.Forever), semel.Config{})
+			f.store.failBefore(extendFails)
+			res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+				time.Sleep(40 * time.Second)
+				f.store.failBefore(nil)
+				time.Sleep(time.Minute)
+				again, err := f.Do(t.Context(), call("a"), mustNotRun(t))
+				assert.NoError(t, err)
+				assert.Equal(t, again.Outcome, semel.OutcomeInProgress)
+				return []byte("paid"), nil
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		})
+	})
 	t.Run("work under Hold is not cut short", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, semel.Hold(), semel.Config{})
-			f.store.failBefore(extendFails)
-			res, err := f.Do(t.Context(), call("a"), work)
-			assert.NoError(t, err)
-			assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+			for _, fails := range []func(string) error{extendFails, hangs} {
+				f := newFixture(t, semel.Hold(), semel.Config{})
+				f.store.failBefore(fails)
+				res, err := f.Do(t.Context(), call("a"), work)
+				assert.NoError(t, err)
+				assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+			}
 		})
 	})
 	t.Run("nothing runs", func(t *testing.T) {
