@@ -64,6 +64,7 @@ func TestAnErrorOfTheWork(t *testing.T) {
 		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return nil, semel.NotApplied(boom) })
 		assert.ErrorIs(t, err, boom)
 		assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+		assert.True(t, semel.IsNotApplied(err), "the error says so")
 		res, err = f.Do(t.Context(), call("a"), answers("paid"))
 		assert.NoError(t, err)
 		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
@@ -76,6 +77,33 @@ func TestAnErrorOfTheWork(t *testing.T) {
 		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return nil, semel.NotApplied(boom) })
 		assert.ErrorIs(t, err, boom)
 		assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+		assert.True(t, !semel.IsNotApplied(err), "the error does not say so of the operation")
+	})
+	t.Run("wrapped by NotApplied loses the mark if that could not be saved", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(t, semel.Hold(), semel.Config{})
+			f.store.failBefore(only("Finish", -1))
+			res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return nil, semel.NotApplied(boom) })
+			assert.ErrorIs(t, err, boom)
+			assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+			assert.Equal(t, res.Outcome, semel.OutcomeUnknown)
+			assert.True(t, !semel.IsNotApplied(err), "got %v", err)
+		})
+	})
+	t.Run("wrapped by NotApplied loses the mark if a later attempt is done", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t, semel.Hold(), semel.Config{})
+		res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+			f.takenOver(t)
+			rival := f.record(t)
+			_, err := f.store.Finish(t.Context(), rival.Claim(), semel.FinishParams{To: semel.StateDone, KeepReply: true, Retention: time.Hour})
+			assert.NoError(t, err)
+			return nil, semel.NotApplied(boom)
+		})
+		assert.ErrorIs(t, err, boom)
+		assert.Equal(t, res.Outcome, semel.OutcomeReplayed)
+		assert.True(t, !semel.IsNotApplied(err), "got %v", err)
 	})
 }
 

@@ -27,7 +27,9 @@ func FingerprintOf(parts ...[]byte) Fingerprint {
 // unknown unless it is wrapped by NotApplied, and is returned. A refusal that
 // should be remembered, such as a declined card, is a result and not an error.
 // No error does not mean done: see [Result.Done]. Errors are the work's own,
-// those of Run, or both joined.
+// those of Run, or both joined. IsNotApplied is true of one only if the key was
+// released: work that had no effect itself may follow an attempt that had, or its
+// end may not have been saved.
 func (g *Guard) Do(ctx context.Context, call Call, work func(ctx context.Context) ([]byte, error)) (Result, error) {
 	var workErr error
 	res, err := g.Run(ctx, call, func(ctx context.Context) Completion {
@@ -45,8 +47,11 @@ func (g *Guard) Do(ctx context.Context, call Call, work func(ctx context.Context
 	if errors.Is(err, ErrStillRunning) {
 		return res, err // the work has not returned: workErr is still its own
 	}
-	if err == nil {
-		return res, workErr
+	if err != nil {
+		workErr = errors.Join(workErr, err)
 	}
-	return res, errors.Join(workErr, err)
+	if res.Outcome != OutcomeReleased {
+		workErr = unmarked(workErr)
+	}
+	return res, workErr
 }

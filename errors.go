@@ -122,8 +122,39 @@ func NotApplied(err error) error {
 	return &notApplied{err: err}
 }
 
-// IsNotApplied reports whether err is wrapped by NotApplied.
+// IsNotApplied reports whether err is wrapped by NotApplied. One that joins
+// several is if each of them is.
 func IsNotApplied(err error) bool {
-	var n *notApplied
-	return errors.As(err, &n)
+	switch e := err.(type) { //nolint:errorlint // it walks the tree itself.
+	case *notApplied:
+		return true
+	case *unmarkedError:
+		return false
+	case interface{ Unwrap() error }:
+		return IsNotApplied(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		parts := e.Unwrap()
+		for _, part := range parts {
+			if !IsNotApplied(part) {
+				return false
+			}
+		}
+		return len(parts) > 0
+	}
+	return false
+}
+
+// unmarkedError takes the mark of NotApplied off the error that it wraps: the
+// attempt had no effect, but of the operation that is not known.
+type unmarkedError struct{ err error }
+
+func (u *unmarkedError) Error() string { return u.err.Error() }
+func (u *unmarkedError) Unwrap() error { return u.err }
+
+// unmarked is err without the mark of NotApplied.
+func unmarked(err error) error {
+	if !IsNotApplied(err) {
+		return err
+	}
+	return &unmarkedError{err: err}
 }

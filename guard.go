@@ -398,7 +398,7 @@ func (g *Guard) answer(ctx context.Context, call Call, begun BeginResult) (Resul
 	case BeginReplay:
 		if call.BeforeReplay != nil {
 			if err := call.BeforeReplay(rec); err != nil {
-				return Result{Record: rec.withoutReply()}, ErrReplayRefused.because(err)
+				return Result{Record: rec.withoutReply()}, ErrReplayRefused.because(unmarked(err))
 			}
 		}
 		res.Reply = rec.Reply

@@ -212,6 +212,11 @@ func TestBeforeReplayMayRefuse(t *testing.T) {
 	assert.ErrorIs(t, err, semel.ErrReplayRefused)
 	assert.ErrorIs(t, err, revoked)
 	assert.Equal(t, len(res.Reply.Body), 0)
+
+	c.BeforeReplay = func(semel.Record) error { return semel.NotApplied(revoked) }
+	_, err = f.Do(t.Context(), c, mustNotRun(t))
+	assert.ErrorIs(t, err, revoked)
+	assert.True(t, !semel.IsNotApplied(err), "an operation that is done is called not applied")
 }
 
 func TestAfterRetentionTheKeyIsNewAndTheOperationIDIsNot(t *testing.T) {
