@@ -141,7 +141,7 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 				p.Replayed++
 			}
 		})
-		if settled = said.settles(); !settled {
+		if settled = payments.Settles(said.status); !settled {
 			pause(ctx, max(said.wait, time.Duration(100+v.rng.IntN(200))*time.Millisecond))
 		}
 	}
@@ -158,11 +158,6 @@ type said struct {
 	status   int
 	replayed bool
 	wait     time.Duration
-}
-
-// settles reports whether the order needs no other answer.
-func (s said) settles() bool {
-	return s.status >= 200 && s.status < 500 && s.status != http.StatusConflict
 }
 
 // send makes the n-th request for an order, the first with its fault.

@@ -100,7 +100,7 @@ func answered(resp *http.Response, body []byte, o order) Try {
 		if t.Replayed {
 			t.Saw += ", replayed"
 		}
-	case t.Status == http.StatusConflict || t.Status >= http.StatusInternalServerError:
+	case !payments.Settles(t.Status):
 		t.wait = o.pause()
 		t.Saw = fmt.Sprintf("%d %s", t.Status, t.Code)
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {

@@ -115,7 +115,7 @@ func (l line) hops() []hop {
 		return []hop{between(markLost, browser, service, l.order()), silence}
 	case "reply passed on":
 		h := between(markAnswer, service, browser, l.reply())
-		h.Final = l.Status >= 200 && l.Status < 500 && l.Status != http.StatusConflict
+		h.Final = payments.Settles(l.Status)
 		return []hop{h}
 	case "reply lost":
 		return []hop{between(markLost, service, browser, l.reply()), silence}

@@ -130,8 +130,7 @@ func (t try) state() state {
 		return stateUnknown
 	case s >= 200 && s <= 299:
 		return statePaid
-	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusConflict,
-		s == http.StatusTooEarly, s == http.StatusTooManyRequests:
+	case !payments.Settles(s):
 		return stateAgain
 	default:
 		return stateRefused
