@@ -61,8 +61,9 @@ const (
 	HeaderFault = "X-Demo-Fault"
 )
 
-// Crowd is the customer whose requests the front's log leaves out: there are
-// thousands of them at once.
+// Crowd is the customer of thousands of orders at once. The front's log leaves
+// their requests out, and their money is in accounts of their own: see
+// [Door.AccountOf].
 const Crowd = "crowd"
 
 // Anonymous is the customer of a request without HeaderCustomer.
@@ -74,6 +75,16 @@ func CustomerOf(r *http.Request) string {
 		return c
 	}
 	return Anonymous
+}
+
+// AccountOf names the account in which order book, service and bank count what
+// a customer does at d. The crowd has one of its own, so that a till shows the
+// money of whoever stands at it, and a run is held against nobody else's.
+func (d Door) AccountOf(customer string) Door {
+	if customer == Crowd {
+		return d + "/" + Crowd
+	}
+	return d
 }
 
 // MaxCustomer is the longest customer id at the door with Semel, in bytes.
@@ -100,7 +111,8 @@ const (
 	InternalFault = "Semel-Demo-Fault"
 	// InternalRequest numbers the request, so that log lines find it.
 	InternalRequest = "Semel-Demo-Request"
-	// InternalDoor tells the bank which door a charge came through.
+	// InternalDoor tells the bank to which account of the ledger a charge
+	// belongs: see [Door.AccountOf].
 	InternalDoor = "Semel-Demo-Door"
 )
 

@@ -266,7 +266,7 @@ func (b *Bank) get(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, charge)
 }
 
-// totals adds up the charges of each door.
+// totals adds up the charges of each account.
 func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 	sums, err := b.sums(r.Context())
 	if err != nil {

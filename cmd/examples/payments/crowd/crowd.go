@@ -26,6 +26,9 @@ const (
 	// MaxTrouble is the largest share of orders that may meet a fault, in
 	// percent: over that the service is hardly ever up.
 	MaxTrouble = 20
+	// DefaultShoppers and DefaultTrouble are what is taken where nothing is said.
+	DefaultShoppers = MaxShoppers
+	DefaultTrouble  = 10
 	// AtOnce is how many requests are on their way at most.
 	AtOnce = 24
 	// Patience is how long a shopper waits for an answer: less than
@@ -71,8 +74,7 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	Doors   []Part  `json:"doors"`
 	// Holds says that at the door with Semel each order was answered and taken
-	// once, Broken why not, and Failed why there is no result: somebody else
-	// paid meanwhile, for one.
+	// once, Broken why not, and Failed why there is no result.
 	Holds  bool   `json:"holds"`
 	Broken string `json:"broken,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -96,10 +98,11 @@ type Part struct {
 
 // Crowd plays runs, one at a time. See Run.
 type Crowd struct {
-	base    string
-	client  *http.Client
-	changed func()
-	start   chan Settings
+	base     string
+	client   *http.Client
+	changed  func()
+	start    chan Settings
+	patience time.Duration
 
 	mu     sync.Mutex
 	report Report
@@ -110,10 +113,11 @@ type Crowd struct {
 // nothing. It calls changed when there is news of a run.
 func New(base string, changed func()) *Crowd {
 	return &Crowd{
-		base:    base,
-		client:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // see R20
-		changed: changed,
-		start:   make(chan Settings, 1),
+		base:     base,
+		client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // see R20
+		changed:  changed,
+		start:    make(chan Settings, 1),
+		patience: Patience,
 	}
 }
 

@@ -28,7 +28,8 @@ func (f *Front) demo() http.Handler {
 	mux.HandleFunc("GET /demo/faults", f.showFaults)
 	mux.HandleFunc("POST /demo/faults", f.armFault)
 	mux.HandleFunc("DELETE /demo/faults", f.clearFault)
-	mux.HandleFunc("GET /demo/ledger", f.showLedger)
+	mux.HandleFunc("GET /demo/ledger", f.showLedger(payments.Anonymous))
+	mux.HandleFunc("GET /demo/crowd/ledger", f.showLedger(payments.Crowd))
 	mux.HandleFunc("GET /demo/log", f.showLog)
 	mux.HandleFunc("GET /demo/changes", f.showChanges)
 	mux.Handle("/demo/crowd", f.cfg.Crowd)
@@ -113,22 +114,25 @@ func readFault(r *http.Request) (armed, *payments.Problem) {
 	return armed{Fault: fault, Times: times}, nil
 }
 
-// showLedger adds up what the three processes know of each door.
-func (f *Front) showLedger(w http.ResponseWriter, r *http.Request) {
-	ledger, err := f.ledger(r.Context())
-	switch {
-	case r.Context().Err() != nil:
-		return // nobody waits for it any more
-	case err != nil:
-		f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
-		w.Header().Set("Retry-After", "1")
-		payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
-		return
+// showLedger adds up what the three processes know of the accounts in which that
+// customer's money is, who is one of all or the crowd.
+func (f *Front) showLedger(customer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ledger, err := f.ledger(r.Context(), customer)
+		switch {
+		case r.Context().Err() != nil:
+			return // nobody waits for it any more
+		case err != nil:
+			f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
+			w.Header().Set("Retry-After", "1")
+			payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
+			return
+		}
+		payments.WriteJSON(w, http.StatusOK, ledger)
 	}
-	payments.WriteJSON(w, http.StatusOK, ledger)
 }
 
-func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
+func (f *Front) ledger(ctx context.Context, customer string) (payments.Ledger, error) {
 	orders, err := f.book.counts(ctx)
 	if err != nil {
 		return nil, err
@@ -143,11 +147,12 @@ func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
 	}
 	ledger := payments.Ledger{}
 	for _, door := range payments.Doors() {
+		account := door.AccountOf(customer)
 		ledger[door] = payments.Account{
-			Orders:   orders[door].Orders,
-			Payments: stored[door].Payments,
-			Charges:  taken[door].Charges,
-			Taken:    taken[door].Taken,
+			Orders:   orders[account].Orders,
+			Payments: stored[account].Payments,
+			Charges:  taken[account].Charges,
+			Taken:    taken[account].Taken,
 		}
 	}
 	return ledger, nil

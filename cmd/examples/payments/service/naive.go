@@ -37,7 +37,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 		s.failed(w, r, err)
 		return
 	}
-	a.save = s.saver(a.door)
+	a.save = s.saver(a.account)
 	rp = s.pay(r.Context(), a)
 	if rp.status < http.StatusInternalServerError {
 		if err := s.remember(r.Context(), customer, key, rp); err != nil {

@@ -110,6 +110,18 @@ func TestARepeatIsAnsweredWithTheSameBytesAndPaysNothing(t *testing.T) {
 	assert.Equal(t, rg.account(t, payments.Keyed), once)
 }
 
+func TestWhatTheCrowdPaysIsCountedApart(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for _, door := range payments.Doors() {
+		assert.Equal(t, rg.pay(door, "k1", order, payments.HeaderCustomer, payments.Crowd).Code, http.StatusCreated)
+		assert.Equal(t, rg.account(t, door), payments.Account{}, "the account of everybody else at %s", door)
+		assert.Equal(t, rg.account(t, door.AccountOf(payments.Crowd)), once)
+		rg.pay(door, "k2", order, payments.HeaderCustomer, "c1")
+		assert.Equal(t, rg.account(t, door), once)
+	}
+}
+
 func TestAKeyBelongsToItsCustomer(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)

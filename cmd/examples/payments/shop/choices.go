@@ -71,7 +71,7 @@ func readChoices(values url.Values) (choices, error) {
 	if c.Bank != remembers && c.Bank != forgets {
 		return choices{}, fmt.Errorf("bank is %q, want %s or %s", c.Bank, remembers, forgets)
 	}
-	c.Crowd = crowd.Settings{Seed: 1, Shoppers: 1000, Trouble: 10, NewKeys: c.NewKeys}
+	c.Crowd = crowd.Settings{Seed: 1, Shoppers: crowd.DefaultShoppers, Trouble: crowd.DefaultTrouble, NewKeys: c.NewKeys}
 	for _, t := range tills {
 		name := string(t.Door) + "-shown"
 		n, err := strconv.Atoi(get(name, "1"))
