@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/semel-dev/semel"
 )
 
 // Door is a way into the payment service. All three lead to the same business
@@ -102,6 +104,28 @@ func ScopeOf(r *http.Request) (string, error) {
 		return "", fmt.Errorf("%s has %d bytes; the most is %d", HeaderCustomer, len(customers[0]), MaxCustomer)
 	}
 	return "payments:" + CustomerOf(r), nil
+}
+
+// MaxNaiveKey is the longest key at the naive door, in bytes: the longest that
+// Semel takes, with the quotes that the naive door does not know to be quotes.
+const MaxNaiveKey = semel.MaxKeyLength + len(`""`)
+
+// NaiveKeyOf returns the key of r as the naive door has it, which is whatever
+// the header says, or why it refuses r.
+func NaiveKeyOf(r *http.Request) (string, *Problem) {
+	refuse := func(code, detail string) (string, *Problem) {
+		p := NewProblem(http.StatusBadRequest, code, detail)
+		p.Field = HeaderKey
+		return "", p
+	}
+	key := r.Header.Get(HeaderKey)
+	switch {
+	case key == "":
+		return refuse("key-missing", "send an "+HeaderKey)
+	case len(key) > MaxNaiveKey:
+		return refuse("key-too-long", fmt.Sprintf("%s has %d bytes; the most is %d", HeaderKey, len(key), MaxNaiveKey))
+	}
+	return key, nil
 }
 
 // The headers that the processes send to each other. The front drops them from

@@ -50,10 +50,11 @@ func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 			return "", false
 		}
 	case payments.Naive:
-		// It takes whatever it finds as a key.
-		if key = cmp.Or(key, r.Header.Get(payments.HeaderKey)); key == "" {
+		sent, problem := payments.NaiveKeyOf(r)
+		if problem != nil {
 			return "", false
 		}
+		key = cmp.Or(key, sent)
 	}
 	if order := r.Header.Get(payments.HeaderOrder); order != "" {
 		return "order:" + order, true

@@ -42,7 +42,8 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 		}, 2},
 		"a keyed request without a key is none":              {[]request{{payments.Keyed, order, nil}}, 0},
 		"nor is one whose key the naive door takes for none": {[]request{{payments.Naive, order, key("")}}, 0},
-		"the naive door takes any key":                       {[]request{{payments.Naive, order, key("a b")}, {payments.Naive, order, key(strings.Repeat("k", 300))}}, 2},
+		"the naive door takes any key":                       {[]request{{payments.Naive, order, key("a b")}, {payments.Naive, order, key(strings.Repeat("k", 257))}}, 2},
+		"but none that is longer than it keeps":              {[]request{{payments.Naive, order, key(strings.Repeat("k", 258))}}, 0},
 		"a keyed request of two customers is none":           {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c1", payments.HeaderCustomer, "c2")}}, 0},
 		"nor is one of a customer with an over-long name":    {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, strings.Repeat("c", 200))}}, 0},
 		"where nobody asks who they are they are one": {[]request{

@@ -3,6 +3,7 @@ package service_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -230,6 +231,14 @@ func TestTheNaiveDoorReplaysWhatItHasSaved(t *testing.T) {
 	assert.Equal(t, again.Header().Get("Location"), first.Header().Get("Location"))
 	assert.Equal(t, rg.account(t, payments.Naive), once)
 	assert.Equal(t, rg.pay(payments.Naive, "", order).Code, http.StatusBadRequest, "without a key")
+	for n, want := range map[int]int{257: http.StatusCreated, 258: http.StatusBadRequest, 1 << 20: http.StatusBadRequest} {
+		w := rg.pay(payments.Naive, strings.Repeat("k", n), order)
+		assert.Equal(t, w.Code, want, "a key of %d bytes", n)
+		if want == http.StatusBadRequest {
+			assert.Contains(t, w.Body.String(), fmt.Sprintf(`"detail":"Idempotency-Key has %d bytes; the most is 257"`, n))
+			assert.Contains(t, w.Body.String(), `"code":"key-too-long"`)
+		}
+	}
 	failed := rg.pay(payments.Naive, "k2", order, payments.InternalFault, string(payments.BankError))
 	assert.Equal(t, failed.Code, http.StatusBadGateway)
 	assert.Equal(t, rg.pay(payments.Naive, "k2", order).Code, http.StatusCreated, "after the bank's error")
