@@ -34,6 +34,13 @@ const (
 	// Patience is how long a shopper waits for an answer: less than
 	// payments.SlowFor, so that a slow answer comes too late.
 	Patience = 2 * time.Second
+	// MinPause and MaxPause are between which a shopper waits before sending
+	// again, unless an answer says how long.
+	MinPause = 100 * time.Millisecond
+	MaxPause = 300 * time.Millisecond
+	// SettleWithin is how long the bank may still be busy with requests that
+	// nobody waits for any more; the money is counted after that.
+	SettleWithin = payments.SlowFor + 500*time.Millisecond
 	// Within is when a run ends, whoever is still without an answer.
 	Within = 55 * time.Second
 )

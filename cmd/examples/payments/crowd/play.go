@@ -16,10 +16,6 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-// settleWithin is how long the bank may still be busy with requests that
-// nobody waits for any more.
-const settleWithin = payments.SlowFor + 500*time.Millisecond
-
 // play lets everybody shop, waits for what is still on its way, and counts.
 func (c *Crowd) play(ctx context.Context, s Settings) {
 	before, err := c.ledger(ctx)
@@ -42,7 +38,7 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 	}
 	shoppers.Wait()
 	if s.Trouble > 0 {
-		pause(ctx, settleWithin)
+		pause(ctx, SettleWithin)
 	}
 	after, err := c.ledger(ctx)
 	if err != nil {
@@ -134,7 +130,7 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 			}
 		})
 		if settled = payments.Settles(said.status); !settled {
-			pause(ctx, max(said.wait, time.Duration(100+v.rng.IntN(200))*time.Millisecond))
+			pause(ctx, max(said.wait, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
 		}
 	}
 	c.update(func(r *Report) {
