@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -14,12 +13,8 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-const (
-	// maxSetting is the longest body under /demo/, in bytes.
-	maxSetting = 4 << 10
-	// maxTimes is the most payments that one fault may be armed for.
-	maxTimes = 1000
-)
+// maxTimes is the most payments that one fault may be armed for.
+const maxTimes = 1000
 
 // demo returns what is under /demo/. No fault ever meets it, and no other
 // site's page may change anything.
@@ -58,7 +53,7 @@ func (f *Front) showFaults(w http.ResponseWriter, _ *http.Request) {
 // armFault switches a fault on for the next payments: {"fault":NAME,"times":N},
 // N being 1 if it is left out. Zero times switches it off.
 func (f *Front) armFault(w http.ResponseWriter, r *http.Request) {
-	a, problem := readFault(r)
+	a, problem := readFault(w, r)
 	if problem != nil {
 		problem.Write(w)
 		return
@@ -74,7 +69,7 @@ func (f *Front) clearFault(w http.ResponseWriter, _ *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, armed{})
 }
 
-func readFault(r *http.Request) (armed, *payments.Problem) {
+func readFault(w http.ResponseWriter, r *http.Request) (armed, *payments.Problem) {
 	refuse := func(field, detail string) (armed, *payments.Problem) {
 		p := payments.NewProblem(http.StatusBadRequest, "fault-invalid", detail)
 		p.Field = field
@@ -83,9 +78,9 @@ func readFault(r *http.Request) (armed, *payments.Problem) {
 	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
 		return armed{}, p
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxSetting))
-	if err != nil {
-		return refuse("", "the body did not arrive whole")
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		return armed{}, problem
 	}
 	var in struct {
 		Fault *string `json:"fault"`

@@ -51,13 +51,3 @@ func TestLogLinesAreWrittenPlainly(t *testing.T) {
 		assert.Equal(t, plain(line), want)
 	}
 }
-
-func TestOrdersThatMetTheirFaultAreForgottenOldestFirst(t *testing.T) {
-	t.Parallel()
-	m := newMet(2)
-	var got []bool
-	for _, order := range []string{"a", "a", "b", "c", "b", "a"} {
-		got = append(got, m.first(order))
-	}
-	assert.Equal(t, got, []bool{true, false, true, true, false, true})
-}
