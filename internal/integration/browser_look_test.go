@@ -126,6 +126,11 @@ func TestShopPageLooks(t *testing.T) {
 	see := b.see
 	b.open(d.base)
 	see("1-open")
+	b.choose("slow")
+	b.press("pay keyed")
+	b.waitForState("keyed", "sending")
+	b.shoot("1b-sending")
+	b.waitForState("keyed", "paid")
 
 	b.choose("killed-after-charge")
 	b.press("pay all")

@@ -213,6 +213,12 @@ func TestStage(t *testing.T) {
 			t.Run("a crowd shops, and its table holds each order charged once at the till with Semel", func(t *testing.T) {
 				b, d := start(t, "?seed=7&shoppers=40&trouble=20")
 				b.press("run")
+				if mode.scripts {
+					b.waitFor("#run progress")
+					b.press("run")
+					b.waitFor("#crowd .refusal:not([hidden])")
+					assert.Equal(t, b.text("#crowd .refusal"), "The run was not started: a run is under way: start another when it has ended.")
+				}
 				finished := func() bool {
 					var report struct {
 						Running bool `json:"running"`

@@ -41,6 +41,9 @@ const (
 	// SettleWithin is how long the bank may still be busy with requests that
 	// nobody waits for any more; the money is counted after that.
 	SettleWithin = payments.SlowFor + 500*time.Millisecond
+	// NewsEvery is the least time between two pieces of news of a run, but for
+	// its last.
+	NewsEvery = time.Second
 	// Within is when a run ends, whoever is still without an answer.
 	Within = 55 * time.Second
 )
@@ -114,10 +117,12 @@ type Crowd struct {
 	mu     sync.Mutex
 	report Report
 	began  time.Time
+	told   time.Time // when changed was called last
 }
 
 // New returns a crowd before the demo at base, "http://HOST:PORT". It starts
-// nothing. It calls changed when there is news of a run.
+// nothing. It calls changed when there is news of a run, at most every
+// NewsEvery while it goes on: who hears it looks at the whole demo.
 func New(base string, changed func()) *Crowd {
 	return &Crowd{
 		base:     base,
@@ -172,8 +177,15 @@ func (c *Crowd) begin(s Settings) bool {
 func (c *Crowd) update(f func(r *Report)) {
 	c.mu.Lock()
 	f(&c.report)
+	over := !c.report.Running || c.report.Done == c.report.Shoppers*len(c.report.Doors)
+	due := over || time.Since(c.told) >= NewsEvery
+	if due {
+		c.told = time.Now()
+	}
 	c.mu.Unlock()
-	c.changed()
+	if due {
+		c.changed()
+	}
 }
 
 // order is what one shopper wants, the same at each door.

@@ -53,7 +53,7 @@ func (l limits) Parameters() []parameter {
 		{"Crowd: end", crowd.Within.String(), "A run ends then, whoever is still without an answer, and says so."},
 		{"Log", fmt.Sprintf("%d requests, %d lines each", front.LogRequests, front.LogLines), "What the front remembers, " +
 			fmt.Sprintf("%d kB together; lines over %d bytes are cut. This page shows the latest %d requests.", front.LogBytes>>10, front.LineBytes, l.Latest)},
-		{"News", front.ChangesEvery.String(), "The page hears at most so often that something has changed."},
+		{"News", fmt.Sprintf("%v, %v of a run", front.ChangesEvery, crowd.NewsEvery), "The page hears at most so often that something has changed."},
 		{"Guesses", fmt.Sprint(guessLimit), "So many are remembered, for all pages together."},
 	}
 }

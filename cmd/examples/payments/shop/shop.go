@@ -35,12 +35,13 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 )
 
 // DefaultAnswerWithin is how long a till waits for an answer unless
-// [Config.AnswerWithin] says otherwise: less than payments.SlowFor, so that a
-// slow answer is one that comes too late.
-const DefaultAnswerWithin = 2 * time.Second
+// [Config.AnswerWithin] says otherwise: as long as a shopper of the crowd.
+const DefaultAnswerWithin = crowd.Patience
 
 // policy lets the page load its own files, talk to its own address, and
 // nothing else.

@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -49,5 +50,14 @@ func TestLogLinesAreWrittenPlainly(t *testing.T) {
 		`{"msg":"m",}`: `{"msg":"m",}`,
 	} {
 		assert.Equal(t, plain(line), want)
+	}
+}
+
+func TestTheStylesheetsLanesStandWhereTheDrawingsDo(t *testing.T) {
+	t.Parallel()
+	css, err := assets.ReadFile("assets/diagram.css")
+	assert.NoError(t, err)
+	for _, l := range (drawing{}).Lanes() {
+		assert.Contains(t, string(css), fmt.Sprintf("var(--lane) %d%% 0 / 1.5px 100%%", l.X()), "the lane of the %s", l)
 	}
 }

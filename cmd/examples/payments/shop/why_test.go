@@ -117,6 +117,10 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 			keyed, new(logged).send("k", passed, event("claimed"), taken, event("done"), lostReply).send("k", passed, event("key_reused"), `"msg":"reply passed on","status":422`),
 			lost + "The repeat asked for another amount under the same key: refused (422), and nothing ran.",
 		},
+		"another key each time, looked up": {
+			naive, new(logged).send("k", passed, lookedFor, taken, savedKey, lostReply).send("l", passed, lookedFor, taken, savedKey, answered),
+			lost + "Each send carried another key, so none was found.",
+		},
 		"another key each time, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), taken, event("done"), lostReply).send("l", passed, event("claimed"), taken, event("done"), answered),
 			lost + "Each send carried another key. To Semel these are different orders, and nothing behind can know better.",

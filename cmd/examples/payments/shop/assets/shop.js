@@ -18,7 +18,7 @@ async function act(button) {
       at(where).forEach((till) => till.renew());
       break;
     case "reload":
-      if (!(await setUp())) {
+      if (!(await setUp(button))) {
         break;
       }
       await Promise.all(at(where).map((till) => till.payAndLeave()));
@@ -42,7 +42,7 @@ async function act(button) {
       await post(button);
       break;
     default:
-      if (await setUp()) {
+      if (await setUp(button)) {
         await pay(what, where);
       }
   }
@@ -70,11 +70,12 @@ async function pay(what, where) {
   }
 }
 
-// refuse says why nothing was done, or with "" that there is no such reason.
-function refuse(why) {
-  const refused = document.querySelector("#refused");
-  refused.textContent = why;
-  refused.hidden = !why;
+// refuse says near a button why nothing was done, or with "" that there is no
+// such reason, and returns whether there is none.
+function refuse(button, why) {
+  const refusal = button.closest("#tills, #crowd").querySelector(".refusal");
+  refusal.textContent = why;
+  refusal.hidden = !why;
   return !why;
 }
 
@@ -87,18 +88,18 @@ async function post(button) {
   try {
     answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
   } catch {
-    return refuse(silent);
+    return refuse(button, silent);
   }
   if (answer.ok) {
-    return refuse("");
+    return refuse(button, "");
   }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return refuse(page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`);
+  return refuse(button, page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`);
 }
 
 // setUp sets lease and bank, where they were chosen and are not so already. It
 // returns whether there is nothing against paying.
-async function setUp() {
+async function setUp(button) {
   const now = document.querySelector("#set").dataset;
   const { lease, bank } = Object.fromEntries(new FormData(form));
   const changes = [];
@@ -113,13 +114,13 @@ async function setUp() {
     try {
       answer = await fetch(path, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     } catch {
-      return refuse(silent);
+      return refuse(button, silent);
     }
     if (!answer.ok) {
-      return refuse(`Nothing was sent: PUT ${path} was answered with ${answer.status}.`);
+      return refuse(button, `Nothing was sent: PUT ${path} was answered with ${answer.status}.`);
     }
   }
-  return refuse("");
+  return refuse(button, "");
 }
 
 // The choices outlive a reload as the orders do, unless the page was opened
