@@ -167,7 +167,8 @@ func (f *demoFlags) start(ctx context.Context, s streams) (*demo.Demo, error) {
 	if f.script == "" {
 		cfg.Events = s.err
 	}
-	return demo.New(ctx, cfg)
+	d, err := demo.New(ctx, cfg)
+	return d, unlessInterrupted(ctx, err)
 }
 
 // serve runs the demo until it is interrupted.
@@ -254,11 +255,7 @@ func (f *demoFlags) play(ctx context.Context, s streams) error {
 		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n", d.URL(), f.seed)
 	}
 	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed), list)
-	var cut *interruption
-	if err != nil && errors.As(context.Cause(ctx), &cut) {
-		err = cut // whatever was being asked just then has failed of it
-	}
-	return errors.Join(err, stop())
+	return errors.Join(unlessInterrupted(ctx, err), stop())
 }
 
 // playAll plays them one after the other. The error names those that did not
