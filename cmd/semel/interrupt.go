@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,6 +19,16 @@ func (i *interruption) Error() string {
 
 // Unwrap makes it an end that was asked for.
 func (*interruption) Unwrap() error { return context.Canceled }
+
+// unlessInterrupted returns err, or the signal if one has ended ctx: whatever
+// was under way just then has failed of it.
+func unlessInterrupted(ctx context.Context, err error) error {
+	var cut *interruption
+	if err != nil && errors.As(context.Cause(ctx), &cut) {
+		return cut
+	}
+	return err
+}
 
 // untilInterrupted returns a context that ends with the first SIGINT or SIGTERM.
 // The second one calls exit at once: both come through one channel, so there is

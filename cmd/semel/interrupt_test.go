@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"syscall"
 	"testing"
@@ -38,4 +41,15 @@ func TestTheFirstSignalEndsTheCommandAndTheSecondTheProgram(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestASignalWhileTheDemoStartsIsWhatEndedIt(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&interruption{syscall.SIGTERM})
+	f := demoFlags{addr: "127.0.0.1:0", data: t.TempDir(), noBrowser: true}
+	err := f.serve(ctx, streams{out: io.Discard, err: io.Discard})
+	var cut *interruption
+	assert.Equal(t, errors.As(err, &cut), true)
+	assert.Equal(t, exitCode(cut.signal), 143)
 }

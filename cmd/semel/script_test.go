@@ -52,8 +52,14 @@ func TestAScriptThatDoesNotHoldExitsWithOne(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := output(t, "demo", "--script=killed-after-charge", "--bank-forgets")
 	assert.Equal(t, code, exitFailed)
-	assert.Contains(t, stdout, "BROKEN")
-	assert.Contains(t, stderr, "not every script holds")
+	assert.Contains(t, stdout, "BROKEN: it should have taken")
+	assert.Equal(t, stderr, "semel demo: 1 of 1 scripts did not hold: killed-after-charge\n")
+
+	code, stdout, _ = output(t, "demo", "--script=killed-after-charge", "--bank-forgets", "--json")
+	assert.Equal(t, code, exitFailed)
+	var got scripts.Report
+	assert.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.True(t, !got.Holds && strings.HasPrefix(got.Doors[0].Broken, "it should have taken"), "got %s", stdout)
 }
 
 func TestScriptsLeaveTheirDataWhereTheyAreTold(t *testing.T) {

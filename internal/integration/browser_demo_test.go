@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -73,6 +74,18 @@ func (d demo) read(path string, into any) {
 	assert.NoError(d.t, json.NewDecoder(resp.Body).Decode(into), "%s", path)
 }
 
+// put sets something of the demo's.
+func (d demo) put(path, body string) {
+	d.t.Helper()
+	req, err := http.NewRequest(http.MethodPut, d.base+path, strings.NewReader(body))
+	assert.NoError(d.t, err)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	assert.NoError(d.t, err)
+	defer resp.Body.Close()
+	assert.Equal(d.t, resp.StatusCode, http.StatusOK, "PUT %s", path)
+}
+
 // ledger returns the account of a door.
 func (d demo) ledger(door string) account {
 	d.t.Helper()
@@ -97,22 +110,6 @@ func (d demo) arrived(door string) int {
 		}
 	}
 	return n
-}
-
-// eventually waits until ok, which looks at processes that this test cannot
-// be told by.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-again.C:
-		case <-deadline:
-			t.Fatalf("waited %v in vain until %s", patience, what)
-		}
-	}
 }
 
 // testWriter writes to the test's log.

@@ -75,14 +75,25 @@ func openTab(t *testing.T, browser context.Context, scripts bool) tab {
 				faults = append(faults, "content security policy: "+d.ViolatedDirective+" "+d.BlockedURL)
 			}
 		case *runtime.EventExceptionThrown:
-			faults = append(faults, "exception: "+ev.ExceptionDetails.Text)
+			fault := "exception: " + ev.ExceptionDetails.Text
+			if thrown := ev.ExceptionDetails.Exception; thrown != nil {
+				fault += " " + thrown.Description
+			}
+			faults = append(faults, fault)
 		}
 	}))
 	_, err := chromedp.Call(ctx, audits.Enable, cdp.Empty{})
 	assert.NoError(t, err)
-	_, err = chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
-	assert.NoError(t, err)
-	return tab{t: t, ctx: ctx, scripts: scripts}
+	b := tab{t: t, ctx: ctx, scripts: scripts}
+	b.run(scripts)
+	return b
+}
+
+// run lets scripts run from now on, or not.
+func (b tab) run(scripts bool) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+	assert.NoError(b.t, err)
 }
 
 // do runs steps, each within patience.

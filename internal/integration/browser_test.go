@@ -31,7 +31,7 @@ func TestShopPage(t *testing.T) {
 			t.Parallel()
 			d := startDemo(t, program)
 			b := openTab(t, browser, mode.scripts)
-			b.open(d.base)
+			b.open(d.base + "/?fault=none")
 			return b, d
 		}
 		t.Run(mode.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestShopPage(t *testing.T) {
 				key := b.text("#keyed [data-show=key]")
 				b.choose("slow")
 				b.pressOnly("pay keyed")
-				eventually(t, "the payment has arrived", func() bool { return d.arrived("keyed") == 1 })
+				assert.Eventually(t, "the payment has arrived", func() bool { return d.arrived("keyed") == 1 })
 				b.reloadHalfWay(d.base)
 				assert.Equal(t, b.text("#keyed [data-show=key]"), key)
 				b.settle("keyed")
@@ -93,12 +93,12 @@ func TestShopPage(t *testing.T) {
 				order := b.text("#keyless [data-show=order]")
 				b.choose("slow")
 				b.pressOnly("pay keyless")
-				eventually(t, "the payment has arrived", func() bool { return d.arrived("keyless") == 1 })
+				assert.Eventually(t, "the payment has arrived", func() bool { return d.arrived("keyless") == 1 })
 				b.reloadHalfWay(d.base)
 				assert.Equal(t, b.text("#keyless [data-show=order]"), order)
 				b.press("pay keyless")
 				b.waitForState("keyless", "paid", "paid-again")
-				eventually(t, "the bank has taken the money twice", func() bool {
+				assert.Eventually(t, "the bank has taken the money twice", func() bool {
 					got := d.ledger("keyless")
 					return got.Orders == 1 && got.Charges == 2 && got.Taken == 5000
 				})
@@ -135,7 +135,7 @@ func TestShopPage(t *testing.T) {
 		t.Parallel()
 		d := startDemo(t, program)
 		b := openTab(t, browser, true)
-		b.open(d.base)
+		b.open(d.base + "/?fault=none")
 		key := b.text("#keyed [data-show=key]")
 		b.press("pay keyed")
 		b.waitForState("keyed", "paid")
@@ -149,7 +149,7 @@ func TestShopPage(t *testing.T) {
 		t.Parallel()
 		d := startDemo(t, program)
 		b := openTab(t, browser, true)
-		b.open(d.base)
+		b.open(d.base + "/?fault=none")
 		b.waitFor("#stale[hidden]")
 		d.stop()
 		b.waitFor("#stale:not([hidden])")
@@ -159,7 +159,7 @@ func TestShopPage(t *testing.T) {
 		t.Parallel()
 		d := startDemo(t, program)
 		b := openTab(t, browser, false)
-		b.open(d.base)
+		b.open(d.base + "/?fault=none")
 		b.press("pay all")
 		b.reload()
 		assert.Contains(t, b.text("#keyed .tries"), "201 Created · replayed · payment ")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+
+	"github.com/semel-dev/semel"
 )
 
 // Door is a way into the payment service. All three lead to the same business
@@ -61,8 +63,9 @@ const (
 	HeaderFault = "X-Demo-Fault"
 )
 
-// Crowd is the customer whose requests the front's log leaves out: there are
-// thousands of them at once.
+// Crowd is the customer of thousands of orders at once. The front's log leaves
+// their requests out, and their money is in accounts of their own: see
+// [Door.AccountOf].
 const Crowd = "crowd"
 
 // Anonymous is the customer of a request without HeaderCustomer.
@@ -74,6 +77,16 @@ func CustomerOf(r *http.Request) string {
 		return c
 	}
 	return Anonymous
+}
+
+// AccountOf names the account in which order book, service and bank count what
+// a customer does at d. The crowd has one of its own, so that a till shows the
+// money of whoever stands at it, and a run is held against nobody else's.
+func (d Door) AccountOf(customer string) Door {
+	if customer == Crowd {
+		return d + "/" + Crowd
+	}
+	return d
 }
 
 // MaxCustomer is the longest customer id at the door with Semel, in bytes.
@@ -93,6 +106,28 @@ func ScopeOf(r *http.Request) (string, error) {
 	return "payments:" + CustomerOf(r), nil
 }
 
+// MaxNaiveKey is the longest key at the naive door, in bytes: the longest that
+// Semel takes, with the quotes that the naive door does not know to be quotes.
+const MaxNaiveKey = semel.MaxKeyLength + len(`""`)
+
+// NaiveKeyOf returns the key of r as the naive door has it, which is whatever
+// the header says, or why it refuses r.
+func NaiveKeyOf(r *http.Request) (string, *Problem) {
+	refuse := func(code, detail string) (string, *Problem) {
+		p := NewProblem(http.StatusBadRequest, code, detail)
+		p.Field = HeaderKey
+		return "", p
+	}
+	key := r.Header.Get(HeaderKey)
+	switch {
+	case key == "":
+		return refuse("key-missing", "send an "+HeaderKey)
+	case len(key) > MaxNaiveKey:
+		return refuse("key-too-long", fmt.Sprintf("%s has %d bytes; the most is %d", HeaderKey, len(key), MaxNaiveKey))
+	}
+	return key, nil
+}
+
 // The headers that the processes send to each other. The front drops them from
 // requests that come from outside.
 const (
@@ -100,7 +135,8 @@ const (
 	InternalFault = "Semel-Demo-Fault"
 	// InternalRequest numbers the request, so that log lines find it.
 	InternalRequest = "Semel-Demo-Request"
-	// InternalDoor tells the bank which door a charge came through.
+	// InternalDoor tells the bank to which account of the ledger a charge
+	// belongs: see [Door.AccountOf].
 	InternalDoor = "Semel-Demo-Door"
 )
 

@@ -22,5 +22,6 @@ func (a Account) Minus(b Account) Account {
 	}
 }
 
-// Ledger is the money at a glance: GET /demo/ledger.
+// Ledger is the money at a glance: GET /demo/ledger, without the crowd's, and
+// GET /demo/crowd/ledger, with nothing else.
 type Ledger map[Door]Account

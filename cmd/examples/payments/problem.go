@@ -37,6 +37,7 @@ var titles = map[string]string{
 	"body-too-large":           "The body is too large",
 	"body-incomplete":          "The body did not arrive whole",
 	"key-missing":              "The Idempotency-Key is missing",
+	"key-too-long":             "The Idempotency-Key is too long",
 	"not-found":                "There is no such thing here",
 	"charge-declined":          "The bank declined the charge",
 	"charge-key-reused":        "The bank knows this key for another charge",

@@ -121,7 +121,11 @@ func (w *world) place(p *placed, n int) {
 		if len(mishaps) > 0 {
 			m = mishaps[0]
 		}
-		t := w.send(p, m, w.choose(rng, m.kind))
+		to := w.choose(rng, m.kind)
+		if c.door > 0 {
+			to = w.doors[c.door-1]
+		}
+		t := w.send(p, m, to)
 		t.client = n
 		p.note(t)
 		if t.whole || t.mishap.kind == bodyCut {
@@ -165,12 +169,10 @@ func (w *world) choose(rng *rand.Rand, k kind) *kept {
 func (w *world) send(p *placed, m mishap, to *kept) (t try) {
 	t = try{mishap: m, to: to.name, sent: time.Now()}
 	defer func() { t.ended = time.Now() }()
-	var fault kind
-	if m.kind.isFault() {
-		if fault = m.kind; to == w.supervisor {
-			w.arm(fault)
-			fault = nothing
-		}
+	fault := m.kind.fault()
+	if fault != nothing && to == w.supervisor {
+		w.arm(fault)
+		fault = nothing
 	}
 	conn, err := net.DialTimeout("tcp", to.where(), patience)
 	if err != nil {

@@ -14,8 +14,11 @@
 //   - all final answers to one key are the same, byte for byte;
 //   - no key is in progress longer than a lease after whoever held it ended,
 //     and no order unanswered for 10 s after the last thing that went wrong;
-//   - both files pass SQLite's integrity check, no record is left open, and no
-//     process is left behind.
+//   - no attempt is taken over while it runs, and none that was taken over
+//     finishes, by what the services have logged: in every fourth run one is
+//     frozen at work for longer than its lease;
+//   - all files pass SQLite's integrity check, no record is left open, no
+//     process has panicked, and none is left behind.
 //
 // "go test" has a dozen runs, "make long" (SEMEL_LONG=1) five hundred. What
 // happens in a run is drawn from its seed, which is printed with every failure:

@@ -25,6 +25,7 @@ type figures struct {
 	unanswered int // requests
 	answers    map[string]int
 	takeovers  int             // attempts after an order's first
+	superseded int             // attempts that found out that they were
 	askedAgain int             // charges that the bank was asked for again
 	held       time.Duration   // longest in progress after its holder's end
 	recovered  []time.Duration // from the last kill to the answer, per client that lived through one
@@ -78,6 +79,11 @@ func (f *figures) addOrder(e *evidence, p *placed) {
 			f.recovered = append(f.recovered, after)
 		}
 	}
+	for _, ev := range e.log.events(p.operation()) {
+		if ev.Kind == "lease_lost" {
+			f.superseded++
+		}
+	}
 	f.takeovers += int(max(0, e.records[p.number].Attempt-1))
 	f.askedAgain += max(0, e.asks[p.operation()]-1)
 }
@@ -106,6 +112,22 @@ func afterKill(hits []time.Time, tries []try, n int) (time.Duration, bool) {
 	return answered.Sub(last), !last.IsZero()
 }
 
+// missing returns what should have happened in so many runs and did not: a storm
+// without it proves nothing.
+func (f *figures) missing() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	happened := map[string]int{
+		"runs": f.runs, "strikes": sum(f.kills), "requests without an answer": f.unanswered, "replays": f.answers["201 replayed"],
+		"takeovers": f.takeovers, "charges asked for again": f.askedAgain,
+	}
+	if f.planned >= longRuns { // on a busy machine a few runs may have none
+		happened["attempts superseded at work"] = f.superseded
+	}
+	maps.DeleteFunc(happened, func(_ string, n int) bool { return n > 0 })
+	return slices.Sorted(maps.Keys(happened))
+}
+
 // worthGoingOn reports whether there are not enough broken runs yet.
 func (f *figures) worthGoingOn() bool {
 	f.mu.Lock()
@@ -125,9 +147,9 @@ func (f *figures) String() string {
 		return f.recovered[int(share*float64(len(f.recovered)-1))].Round(time.Millisecond)
 	}
 	return fmt.Sprintf("%d of %d runs exact (%d under semel demo); %d strikes (%s); %d orders in %d requests, %d of them unanswered; answers: %s; "+
-		"%d takeovers, %d charges asked for again; answered after the last kill: median %v, 99 %% %v, longest %v; longest in progress after its holder's end %v",
+		"%d takeovers, %d attempts superseded at work, %d charges asked for again; answered after the last kill: median %v, 99 %% %v, longest %v; longest in progress after its holder's end %v",
 		f.runs-f.broken, f.runs, f.supervised, sum(f.kills), counts(f.kills), f.orders, f.requests, f.unanswered, counts(f.answers),
-		f.takeovers, f.askedAgain, at(.5), at(.99), at(1), f.held.Round(time.Millisecond))
+		f.takeovers, f.superseded, f.askedAgain, at(.5), at(.99), at(1), f.held.Round(time.Millisecond))
 }
 
 // short returns how far the runs are.

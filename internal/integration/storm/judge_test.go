@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"slices"
 	"time"
 
 	_ "modernc.org/sqlite"
@@ -63,14 +65,44 @@ func (e *evidence) read(ctx context.Context, dir string) error {
 	}
 	defer bank.Close()
 	return errors.Join(
-		e.readFile(ctx, service.Read, "service.db", &e.payments, `SELECT id, charge_id, amount, recipient_id FROM payments`),
-		e.readFile(ctx, bank.Read, "bank.db", &e.charges, `SELECT id, key, amount, recipient_id FROM charges`),
+		readRows(ctx, service.Read, &e.payments, `SELECT id, charge_id, amount, recipient_id FROM payments`),
+		readRows(ctx, bank.Read, &e.charges, `SELECT id, key, amount, recipient_id FROM charges`),
 		e.readAsks(ctx, bank.Read),
 		e.readRecords(ctx, service),
+		e.checkFiles(ctx, dir),
 	)
 }
 
-func (e *evidence) readFile(ctx context.Context, db *sql.DB, name string, into *[]row, query string) error {
+// checkFiles checks every database of the run.
+func (e *evidence) checkFiles(ctx context.Context, dir string) error {
+	files, err := filepath.Glob(dir + "*.db")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		sound, err := integrity(ctx, file)
+		if err != nil {
+			return err
+		}
+		if sound != "ok" {
+			e.wrong = append(e.wrong, fmt.Sprintf("%s: integrity_check says %q", filepath.Base(file), sound))
+		}
+	}
+	return nil
+}
+
+// integrity returns what SQLite says of a file; a sound one is "ok".
+func integrity(ctx context.Context, file string) (sound string, err error) {
+	h, err := sqlstore.OpenSQLite("sqlite", file)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	err = h.Read.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&sound)
+	return sound, err
+}
+
+func readRows(ctx context.Context, db *sql.DB, into *[]row, query string) error {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return err
@@ -83,17 +115,7 @@ func (e *evidence) readFile(ctx context.Context, db *sql.DB, name string, into *
 		}
 		*into = append(*into, r)
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	var sound string
-	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&sound); err != nil {
-		return err
-	}
-	if sound != "ok" {
-		e.wrong = append(e.wrong, fmt.Sprintf("%s: integrity_check says %q", name, sound))
-	}
-	return nil
+	return rows.Err()
 }
 
 func (e *evidence) readAsks(ctx context.Context, db *sql.DB) error {
@@ -162,7 +184,10 @@ func (e *evidence) judge() []breach {
 	for _, c := range e.charges {
 		taken += c.amount
 	}
-	all := e.wrong
+	all := slices.Clone(e.wrong)
+	for _, line := range e.log.about("panic") {
+		all = append(all, "a process panicked: "+line)
+	}
 	if len(e.payments) != paid || len(e.charges) != paid || taken != sum {
 		all = append(all, fmt.Sprintf("%d payments are stored, and %d was taken in %d charges; it should be %d for %d orders",
 			len(e.payments), taken, len(e.charges), sum, paid))
@@ -182,6 +207,7 @@ func (e *evidence) judgeOrder(p *placed) []string {
 	if state := e.records[p.number].State; state != semel.StateDone {
 		wrong = append(wrong, fmt.Sprintf("its record is left %v", state))
 	}
+	wrong = append(wrong, e.judgeAttempts(p)...)
 	wrong = append(wrong, judgeRows(p, "stored", e.payments, times)...)
 	return append(wrong, judgeRows(p, "charged", e.charges, times)...)
 }
@@ -280,8 +306,11 @@ func heldFor(tries []try, t try) time.Duration {
 // sure, and whether t may have started one.
 func (t *try) heldUntil() (time.Time, bool) {
 	forever := t.ended.Add(time.Hour)
+	// Whoever is told so at once holds nothing. An attempt that was taken over
+	// is told the same at its end, and takes longer than a lease.
+	busy := t.answer.status == http.StatusConflict && t.ended.Sub(t.sent) < lease/2
 	switch {
-	case !t.whole || t.answer.status == http.StatusConflict:
+	case !t.whole || busy:
 		return time.Time{}, false
 	case t.answer.status != 0:
 		return t.ended, true

@@ -3,6 +3,7 @@ package storm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -41,21 +42,26 @@ const (
 	killEverything kind = "everything" // all processes of the run
 	killSupervisor kind = "supervisor"
 	freezeService  kind = "frozen" // stopped for longer than a lease, then let go on
+	// freezeAtWork is the same while it waits for a slow bank, so that it is
+	// taken over for sure and does not know when it goes on.
+	freezeAtWork kind = "frozen at work"
 )
 
-// isFault reports whether the demo's own processes bring k about.
-func (k kind) isFault() bool {
+// fault returns the demo's own fault that the request meets, if it does.
+func (k kind) fault() kind {
 	switch k {
 	case requestLost, replyLost, killedBeforeCharge, killedAfterCharge, bankError, slow:
-		return true
+		return k
+	case freezeAtWork:
+		return slow
 	}
-	return false
+	return nothing
 }
 
 // isStrike reports whether the run brings k about with a signal.
 func (k kind) isStrike() bool {
 	switch k {
-	case killService, killBank, killEverything, killSupervisor, freezeService:
+	case killService, killBank, killEverything, killSupervisor, freezeService, freezeAtWork:
 		return true
 	}
 	return false
@@ -126,6 +132,7 @@ type order struct {
 	amount    int64
 	recipient string // the order's own, or declined
 	at        time.Duration
+	last      bool     // it is placed when all others are answered, and nothing else strikes
 	clients   []client // each sends it until it has the answer
 }
 
@@ -136,6 +143,7 @@ type client struct {
 	seed    uint64 // of its pauses and of where it sends
 	polite  bool   // it waits as long as Retry-After says
 	mishaps []mishap
+	door    int // the one that it sends to, counted from 1; zero is any
 }
 
 // body is the order as it is sent.
@@ -169,7 +177,25 @@ func newPlan(seed uint64) plan {
 		}
 		p.orders = append(p.orders, o)
 	}
+	if seed%4 == 1 {
+		p.orders = append(p.orders, overlapping(seed, len(p.orders)))
+	}
 	return p
+}
+
+// overlapping is an order whose first attempt is frozen at work and taken over.
+// It goes on while the one that took over is at work too: nothing but the fence
+// keeps it from finishing then.
+func overlapping(seed uint64, n int) order {
+	o := newOrder(seed, n)
+	o.last = true
+	// The second client comes a moment later, and asks until it takes over.
+	later := slices.Concat([]mishap{{kind: bodyCut}}, slices.Repeat([]mishap{{kind: slow}}, 40))
+	o.clients = []client{
+		{seed: seed, door: 1, mishaps: []mishap{{kind: freezeAtWork, after: strikeWithin}}},
+		{seed: seed + 1, door: 2, mishaps: later},
+	}
+	return o
 }
 
 // newOrder returns the n-th order of a run, without anybody who sends it.

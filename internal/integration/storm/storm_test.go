@@ -112,6 +112,12 @@ func TestStorm(t *testing.T) {
 	close(seeds)
 	players.Wait()
 	say(t, f.String())
+	if f.runs != runs {
+		t.Errorf("%d of %d runs were played", f.runs, runs)
+	}
+	if missing := f.missing(); runs >= shortRuns && len(missing) > 0 {
+		t.Errorf("the storm was none: in %d runs there were no %s", runs, strings.Join(missing, ", no "))
+	}
 }
 
 // play plays one run and reports what was not as promised.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/sqlstore"
 )
 
 // witnessed is a run of which everything is known: one order is paid although
@@ -41,9 +44,21 @@ func newWitnessed() *witnessed {
 	w.answer(1, 0, 0, refused)
 	w.answer(1, lastLook, 2*lease, replay(refused))
 	id := first.operation()
+	w.log = &journal{}
+	w.records[0] = semel.Record{State: semel.StateDone, Attempt: 2}
+	w.hits = []time.Time{died}
+	w.logs(id, died.Add(-time.Second), "claimed", 1)
+	w.logs(id, died.Add(lease), "takeover", 2)
+	w.logs(id, died.Add(lease), "done", 2)
 	w.payments = []row{{id: id, charge: id, amount: first.amount, recipient: first.recipient}}
 	w.charges = slices.Clone(w.payments)
 	return w
+}
+
+// logs notes what a service has logged.
+func (w *witnessed) logs(operation string, at time.Time, event string, attempt int) {
+	line := fmt.Sprintf(`{"time":%q,"msg":"semel: event","event":%q,"attempt":%d,"operation_id":%q}`, at.Format(time.RFC3339Nano), event, attempt, operation)
+	w.log.of("service").Write([]byte(line + "\n"))
 }
 
 func replay(a answer) answer {
@@ -119,6 +134,13 @@ func TestEveryBreachIsSeen(t *testing.T) {
 			func(w *witnessed) { w.orders[0].tries = w.orders[0].tries[1:] },
 			"after whoever held it had ended",
 		},
+		"a key that one holds who was told at once that another does": {
+			func(w *witnessed) {
+				first := &w.orders[0].tries[0]
+				first.answer, first.ended = answer{status: http.StatusConflict, code: inProgress}, first.sent.Add(time.Millisecond)
+			},
+			"after whoever held it had ended",
+		},
 		"a key in progress after its answer": {
 			func(w *witnessed) { w.answer(0, 0, 2*lease, answer{status: http.StatusConflict, code: inProgress}) },
 			"was in progress 1.999s after it was answered",
@@ -130,6 +152,21 @@ func TestEveryBreachIsSeen(t *testing.T) {
 		"a record that is left running": {
 			func(w *witnessed) { w.records[0] = semel.Record{State: semel.StateRunning} },
 			"its record is left running",
+		},
+		"an attempt that finishes although another has taken over": {
+			func(w *witnessed) { w.logs(w.orders[0].operation(), died.Add(lease), "done", 1) },
+			"attempt 1 finished, although attempt 2 had taken over",
+		},
+		"an attempt that is taken over while it runs": {
+			func(w *witnessed) {
+				w.logs(w.orders[1].operation(), died.Add(time.Minute), "claimed", 1)
+				w.logs(w.orders[1].operation(), died.Add(time.Minute+time.Millisecond), "takeover", 2)
+			},
+			"attempt 2 took over 1ms after attempt 1 had begun, whose lease is 2s",
+		},
+		"a process that panics": {
+			func(w *witnessed) { w.log.of("service").Write([]byte("http: panic serving 127.0.0.1:1: oops\n")) },
+			"a process panicked: service: http: panic serving",
 		},
 		"a payment that is lost":           {func(w *witnessed) { w.payments = nil }, "was stored 0 times, not 1"},
 		"a payment that is stored twice":   {func(w *witnessed) { w.payments = append(w.payments, w.payments...) }, "was stored 2 times, not 1"},
@@ -159,4 +196,79 @@ func TestEveryBreachIsSeen(t *testing.T) {
 			assert.Contains(t, text.String(), c.want)
 		})
 	}
+}
+
+func TestAnAttemptThatWasTakenOverHeldTheKeyThoughItIsToldThatAnotherDoes(t *testing.T) {
+	t.Parallel()
+	w := newWitnessed()
+	first := &w.orders[0].tries[0]
+	first.answer, first.ended = answer{status: http.StatusConflict, code: inProgress}, first.sent.Add(lease)
+	w.change(0, isBusy, func(t *try) { t.life = nil })
+	assert.Equal(t, len(w.judge()), 0)
+}
+
+func TestATakeoverIsTheOwnersRightOnceTheAttemptHasEndedOrSomethingStruck(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(w *witnessed, at time.Time){
+		"the attempt before said that it does not know": func(w *witnessed, at time.Time) { w.logs(w.orders[0].operation(), at, "unknown", 3) },
+		"a service was killed":                          func(w *witnessed, at time.Time) { w.hits = append(w.hits, at) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, at := newWitnessed(), died.Add(time.Minute)
+			w.records[0] = semel.Record{State: semel.StateDone, Attempt: 2}
+			w.logs(w.orders[0].operation(), at, "takeover", 3)
+			before(w, at.Add(time.Millisecond))
+			w.logs(w.orders[0].operation(), at.Add(2*time.Millisecond), "takeover", 4)
+			assert.Equal(t, len(w.judge()), 0)
+		})
+	}
+}
+
+func TestAStormWithoutKillsIsNone(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, len(newFigures(shortRuns).missing()), 6)
+	assert.Equal(t, len(newFigures(longRuns).missing()), 7)
+	f := newFigures(longRuns)
+	f.runs, f.kills["bank"], f.unanswered, f.answers["201 replayed"] = 1, 1, 1, 1
+	f.takeovers, f.superseded, f.askedAgain = 1, 1, 1
+	assert.Equal(t, len(f.missing()), 0)
+	f.superseded = 0
+	assert.Equal(t, f.missing(), []string{"attempts superseded at work"})
+}
+
+func TestAFileThatIsNotSoundIsFound(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + string(filepath.Separator)
+	h, err := sqlstore.OpenSQLite("sqlite", dir+"bank.db")
+	assert.NoError(t, err)
+	for _, statement := range []string{
+		`CREATE TABLE charges (door TEXT)`,
+		`INSERT INTO charges VALUES (NULL)`,
+		`PRAGMA writable_schema = ON`,
+		`UPDATE sqlite_schema SET sql = 'CREATE TABLE charges (door TEXT NOT NULL)'`,
+	} {
+		_, err = h.Write.ExecContext(t.Context(), statement)
+		assert.NoError(t, err)
+	}
+	assert.NoError(t, h.Close())
+	var e evidence
+	assert.NoError(t, e.checkFiles(t.Context(), dir))
+	assert.Equal(t, e.wrong, []string{`bank.db: integrity_check says "NULL value in charges.door"`})
+}
+
+func TestAProcessThatIsLeftBehindIsFoundAndEnded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir() + string(filepath.Separator)
+	cmd := exec.CommandContext(t.Context(), program(t), "demo-process", "bank", "--file="+dir+"bank.db")
+	stdin, err := cmd.StdinPipe() // it lives as long as this is open
+	assert.NoError(t, err)
+	defer stdin.Close()
+	assert.NoError(t, cmd.Start())
+	w := &world{dir: dir}
+	wrong := w.end(time.Second)
+	assert.Equal(t, len(wrong), 1, "%v", wrong)
+	assert.Contains(t, wrong[0].Error(), fmt.Sprintf("process %d was left behind", cmd.Process.Pid))
+	cmd.Wait() //nolint:errcheck // how it ended is in its state.
+	assert.Equal(t, cmd.ProcessState.String(), "signal: killed")
 }

@@ -19,8 +19,8 @@ const (
 	frozenFor = lease + 300*time.Millisecond
 	// startWithin is how long the processes of a run may take to be up.
 	startWithin = 60 * time.Second
-	// leaveWithin is how long a child of a killed supervisor may take to be
-	// gone.
+	// leaveWithin is how long a process may take to be gone when all are told
+	// to end, or when its supervisor was killed.
 	leaveWithin = 15 * time.Second
 )
 
@@ -50,7 +50,7 @@ func play(ctx context.Context, p plan, program, dir string) (*evidence, error) {
 	w := &world{plan: p, program: program, dir: dir + string(filepath.Separator), kills: make(map[string]int)}
 	begun := time.Now()
 	placed, err := w.weather(ctx)
-	wrong := w.end()
+	wrong := w.end(leaveWithin)
 	if err != nil {
 		return nil, errors.Join(append(wrong, err)...)
 	}
@@ -67,24 +67,38 @@ func (w *world) weather(ctx context.Context) ([]*placed, error) {
 		return nil, err
 	}
 	all := make([]*placed, len(w.orders))
-	var clients sync.WaitGroup
 	for i, o := range w.orders {
 		all[i] = &placed{order: o}
-		for n := range o.clients {
+	}
+	w.placeAll(all, false)
+	w.placeAll(all, true)
+	if w.door == keyedDoor {
+		var looks sync.WaitGroup
+		for _, p := range all {
+			looks.Go(func() { w.look(p) })
+		}
+		looks.Wait()
+	}
+	return all, nil
+}
+
+// placeAll places the orders of which last is so, and returns when they have
+// their answers and nothing is to strike any more.
+func (w *world) placeAll(all []*placed, last bool) {
+	var clients sync.WaitGroup
+	for _, p := range all {
+		if p.last != last {
+			continue
+		}
+		for n := range p.clients {
 			clients.Go(func() {
-				<-time.After(o.at)
-				w.place(all[i], n)
+				<-time.After(p.at)
+				w.place(p, n)
 			})
 		}
 	}
 	clients.Wait()
 	w.strikes.Wait()
-	if w.door == keyedDoor {
-		for _, p := range all {
-			w.look(p)
-		}
-	}
-	return all, nil
 }
 
 // keep returns a process that has not been started yet.
@@ -164,8 +178,9 @@ func (w *world) run(ctx context.Context, all ...*kept) error {
 	return nil
 }
 
-// end ends the processes, the bank last, and returns what was wrong with that.
-func (w *world) end() []error {
+// end ends the processes, the bank last, and returns what was wrong with that:
+// one that is still there after so long was left behind.
+func (w *world) end(within time.Duration) []error {
 	var wrong []error
 	for _, k := range slices.Backward(w.running) {
 		if err := k.stop(); err != nil {
@@ -174,7 +189,7 @@ func (w *world) end() []error {
 	}
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	late := time.After(leaveWithin)
+	late := time.After(within)
 	for {
 		left := processesOf(w.dir)
 		if len(left) == 0 {
@@ -205,7 +220,7 @@ func (w *world) strike(k kind, to *kept) {
 	switch {
 	case k == killEverything && w.killAll():
 		w.struck("everything")
-	case k == freezeService:
+	case k == freezeService, k == freezeAtWork:
 		w.freeze(to)
 	case k == killSupervisor && w.supervisor.signal(os.Kill):
 		w.struck("supervisor")

@@ -30,9 +30,6 @@ const askTimeout = 10 * time.Second
 type Config struct {
 	// ForgetsKeys starts the bank with its deduplication switched off.
 	ForgetsKeys bool
-	// SlowFor is how long a charge takes under the fault "slow". Default
-	// payments.SlowFor.
-	SlowFor time.Duration
 	// Logger gets a line for each charge. Default slog.Default().
 	Logger *slog.Logger
 }
@@ -77,9 +74,6 @@ CREATE INDEX IF NOT EXISTS asks_key ON asks (key);
 // New returns a bank over db, which must begin its transactions with BEGIN
 // IMMEDIATE: that is what makes two charges with one key take turns.
 func New(ctx context.Context, db *sql.DB, cfg Config) (*Bank, error) {
-	if cfg.SlowFor == 0 {
-		cfg.SlowFor = payments.SlowFor
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -115,11 +109,11 @@ func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTimeout+b.cfg.SlowFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTimeout+payments.SlowFor)
 	defer cancel()
 	fault := payments.Fault(r.Header.Get(payments.InternalFault))
 	if fault == payments.Slow {
-		pause(ctx, b.cfg.SlowFor)
+		pause(ctx, payments.SlowFor)
 	}
 	a := ask{
 		key:   r.Header.Get(payments.HeaderKey),
@@ -266,7 +260,7 @@ func (b *Bank) get(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, charge)
 }
 
-// totals adds up the charges of each door.
+// totals adds up the charges of each account.
 func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 	sums, err := b.sums(r.Context())
 	if err != nil {

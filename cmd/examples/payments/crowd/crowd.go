@@ -26,11 +26,24 @@ const (
 	// MaxTrouble is the largest share of orders that may meet a fault, in
 	// percent: over that the service is hardly ever up.
 	MaxTrouble = 20
+	// DefaultShoppers and DefaultTrouble are what is taken where nothing is said.
+	DefaultShoppers = MaxShoppers
+	DefaultTrouble  = 10
 	// AtOnce is how many requests are on their way at most.
 	AtOnce = 24
 	// Patience is how long a shopper waits for an answer: less than
 	// payments.SlowFor, so that a slow answer comes too late.
 	Patience = 2 * time.Second
+	// MinPause and MaxPause are between which a shopper waits before sending
+	// again, unless an answer says how long.
+	MinPause = 100 * time.Millisecond
+	MaxPause = 300 * time.Millisecond
+	// SettleWithin is how long the bank may still be busy with requests that
+	// nobody waits for any more; the money is counted after that.
+	SettleWithin = payments.SlowFor + 500*time.Millisecond
+	// NewsEvery is the least time between two pieces of news of a run, but for
+	// its last.
+	NewsEvery = time.Second
 	// Within is when a run ends, whoever is still without an answer.
 	Within = 55 * time.Second
 )
@@ -71,8 +84,7 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	Doors   []Part  `json:"doors"`
 	// Holds says that at the door with Semel each order was answered and taken
-	// once, Broken why not, and Failed why there is no result: somebody else
-	// paid meanwhile, for one.
+	// once, Broken why not, and Failed why there is no result.
 	Holds  bool   `json:"holds"`
 	Broken string `json:"broken,omitempty"`
 	Failed string `json:"failed,omitempty"`
@@ -96,24 +108,28 @@ type Part struct {
 
 // Crowd plays runs, one at a time. See Run.
 type Crowd struct {
-	base    string
-	client  *http.Client
-	changed func()
-	start   chan Settings
+	base     string
+	client   *http.Client
+	changed  func()
+	start    chan Settings
+	patience time.Duration
 
 	mu     sync.Mutex
 	report Report
 	began  time.Time
+	told   time.Time // when changed was called last
 }
 
 // New returns a crowd before the demo at base, "http://HOST:PORT". It starts
-// nothing. It calls changed when there is news of a run.
+// nothing. It calls changed when there is news of a run, at most every
+// NewsEvery while it goes on: who hears it looks at the whole demo.
 func New(base string, changed func()) *Crowd {
 	return &Crowd{
-		base:    base,
-		client:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // see R20
-		changed: changed,
-		start:   make(chan Settings, 1),
+		base:     base,
+		client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // see R20
+		changed:  changed,
+		start:    make(chan Settings, 1),
+		patience: Patience,
 	}
 }
 
@@ -161,8 +177,15 @@ func (c *Crowd) begin(s Settings) bool {
 func (c *Crowd) update(f func(r *Report)) {
 	c.mu.Lock()
 	f(&c.report)
+	over := !c.report.Running || c.report.Done == c.report.Shoppers*len(c.report.Doors)
+	due := over || time.Since(c.told) >= NewsEvery
+	if due {
+		c.told = time.Now()
+	}
 	c.mu.Unlock()
-	c.changed()
+	if due {
+		c.changed()
+	}
 }
 
 // order is what one shopper wants, the same at each door.

@@ -47,7 +47,7 @@ func (c *Crowd) accept(r *http.Request) *payments.Problem {
 	if err != nil {
 		return refuse("", "the body did not arrive whole")
 	}
-	s := Settings{Shoppers: 1000, Trouble: 10}
+	s := Settings{Shoppers: DefaultShoppers, Trouble: DefaultTrouble}
 	if err := json.Unmarshal(body, &s, json.RejectUnknownMembers(true)); err != nil {
 		return refuse("", fmt.Sprintf(`the body must be {"seed":N,"shoppers":N,"trouble":N,"newKeys":false}: %v`, err))
 	}

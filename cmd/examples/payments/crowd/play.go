@@ -16,13 +16,8 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-// settleWithin is how long the bank may still be busy with requests that
-// nobody waits for any more.
-const settleWithin = payments.SlowFor + 500*time.Millisecond
-
 // play lets everybody shop, waits for what is still on its way, and counts.
 func (c *Crowd) play(ctx context.Context, s Settings) {
-	began := time.Now()
 	before, err := c.ledger(ctx)
 	if err != nil {
 		c.fail(err)
@@ -43,14 +38,9 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 	}
 	shoppers.Wait()
 	if s.Trouble > 0 {
-		pause(ctx, settleWithin)
+		pause(ctx, SettleWithin)
 	}
 	after, err := c.ledger(ctx)
-	if err != nil {
-		c.fail(err)
-		return
-	}
-	others, err := c.othersPaid(ctx, began)
 	if err != nil {
 		c.fail(err)
 		return
@@ -60,7 +50,7 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 			r.Doors[i].Want = want[i]
 			r.Doors[i].Ledger = after[p.Door].Minus(before[p.Door])
 		}
-		r.judge(others)
+		r.judge()
 		r.Seconds = time.Since(c.began).Seconds()
 		r.Running = false
 	})
@@ -71,35 +61,33 @@ func (c *Crowd) fail(err error) {
 }
 
 // judge says what is wrong at the door with Semel, if something is. Nothing is
-// said of money that may be somebody else's: the ledger has one account for all
-// who pay at a door.
-func (r *Report) judge(others bool) {
+// said of money that is not all the run's.
+func (r *Report) judge() {
 	for _, p := range r.Doors {
-		if p.Open > 0 {
+		switch {
+		case p.Open > 0:
 			r.Broken = fmt.Sprintf("time was up: %d orders at the door %s were not answered within %v", p.Open, p.Door, Within)
 			return
+		case p.Ledger.Orders > int64(r.Shoppers):
+			r.Failed = fmt.Sprintf("somebody else paid as the customer %s: there are %d new orders at the door %s, and the run placed %d",
+				payments.Crowd, p.Ledger.Orders, p.Door, r.Shoppers)
+			return
 		}
-		others = others || p.Ledger.Orders > int64(r.Shoppers)
 	}
-	wrong := r.wrong()
-	if wrong != "" && others {
-		r.Failed = "somebody else paid meanwhile, and their money cannot be told from that of the run: " + wrong
-		return
-	}
-	r.Broken, r.Holds = wrong, wrong == ""
+	r.Broken = r.wrong()
+	r.Holds = r.Broken == ""
 }
 
 // wrong holds the money against the orders.
 func (r *Report) wrong() string {
 	n := int64(r.Shoppers)
 	for _, p := range r.Doors {
-		if p.Ledger.Orders != n {
-			return fmt.Sprintf("the ledger has %d new orders at the door %s, and the run placed %d", p.Ledger.Orders, p.Door, n)
-		}
 		if p.Door != payments.Keyed {
 			continue
 		}
 		switch a := p.Ledger; {
+		case a.Orders != n:
+			return fmt.Sprintf("%d orders in the ledger, and the run placed %d", a.Orders, n)
 		case a.Charges != n:
 			return fmt.Sprintf("%d charges for %d orders", a.Charges, n)
 		case a.Payments != n:
@@ -141,8 +129,8 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 				p.Replayed++
 			}
 		})
-		if settled = said.settles(); !settled {
-			pause(ctx, max(said.wait, time.Duration(100+v.rng.IntN(200))*time.Millisecond))
+		if settled = payments.Settles(said.status); !settled {
+			pause(ctx, max(said.wait, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
 		}
 	}
 	c.update(func(r *Report) {
@@ -160,14 +148,9 @@ type said struct {
 	wait     time.Duration
 }
 
-// settles reports whether the order needs no other answer.
-func (s said) settles() bool {
-	return s.status >= 200 && s.status < 500 && s.status != http.StatusConflict
-}
-
 // send makes the n-th request for an order, the first with its fault.
 func (c *Crowd) send(ctx context.Context, v visit, n int) said {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	body := payments.Marshal(payments.Order{Amount: v.price, Currency: "USD", RecipientID: "r_123"})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+v.door.Path(), bytes.NewReader(body))
@@ -210,10 +193,10 @@ func (c *Crowd) send(ctx context.Context, v visit, n int) said {
 	}
 }
 
-// ledger reads the accounts.
+// ledger reads the crowd's accounts.
 func (c *Crowd) ledger(ctx context.Context) (payments.Ledger, error) {
 	var l payments.Ledger
-	err := c.get(ctx, "/demo/ledger", &l)
+	err := c.get(ctx, "/demo/crowd/ledger", &l)
 	return l, err
 }
 

@@ -77,6 +77,14 @@ type Demo struct {
 // New takes the address and the data directory. It starts nothing: see Run,
 // which also gives both back.
 func New(ctx context.Context, cfg Config) (*Demo, error) {
+	switch {
+	case cfg.Addr == "":
+		return nil, errors.New("demo: Config.Addr is required: where to listen, such as 127.0.0.1:0")
+	case cfg.Program == "":
+		return nil, errors.New("demo: Config.Program is required: the program to start for each child")
+	case cfg.Child == "":
+		return nil, errors.New("demo: Config.Child is required: the first argument of each child")
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
@@ -106,8 +114,12 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.bank = d.process("bank", log, d.bankArgs)
-	d.service = d.process("service", log, d.serviceArgs)
+	if d.bank, err = d.process("bank", log, d.bankArgs); err != nil {
+		return err
+	}
+	if d.service, err = d.process("service", log, d.serviceArgs); err != nil {
+		return err
+	}
 	f, err := front.New(ctx, front.Config{
 		Service: d.service.Dial,
 		Bank:    d.bank.Dial,
@@ -152,7 +164,7 @@ func (d *Demo) URL() string { return "http://" + d.listener.Addr().String() }
 func (d *Demo) Data() (dir string, temporary bool) { return d.data, d.temporary }
 
 // process prepares one child.
-func (d *Demo) process(name string, log *front.Log, args func(context.Context) ([]string, error)) *supervise.Process {
+func (d *Demo) process(name string, log *front.Log, args func(context.Context) ([]string, error)) (*supervise.Process, error) {
 	return supervise.New(supervise.Config{
 		Name: name,
 		Path: d.cfg.Program,

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ringEvery is the least time between two events of a stream.
-const ringEvery = 250 * time.Millisecond
+// ChangesEvery is the least time between two events of a stream.
+const ChangesEvery = 250 * time.Millisecond
 
 // bell tells any number of listeners that something has changed. The zero
 // value is ready.
@@ -67,9 +67,13 @@ func (f *Front) showChanges(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// rest lets changes gather, and reports whether the stream goes on.
+// rest lets changes gather, and reports whether the stream goes on. All streams
+// go on at the same moments, so that those who listen ask for the news together
+// and it is made once for all of them.
 func (f *Front) rest(ctx context.Context) bool {
-	t := time.NewTimer(ringEvery)
+	now := time.Now()
+	beat := now.Truncate(ChangesEvery).Add(ChangesEvery)
+	t := time.NewTimer(beat.Sub(now))
 	defer t.Stop()
 	select {
 	case <-t.C:

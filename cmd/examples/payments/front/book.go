@@ -34,7 +34,7 @@ func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o 
 	}
 	// NULLs are never equal, so an order without a name is always new.
 	_, err := b.db.ExecContext(ctx, `INSERT INTO orders (door, customer, intent) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
-		string(door), payments.CustomerOf(r), sql.NullString{String: intent, Valid: intent != ""})
+		string(door.AccountOf(payments.CustomerOf(r))), payments.CustomerOf(r), sql.NullString{String: intent, Valid: intent != ""})
 	return err
 }
 
@@ -50,10 +50,11 @@ func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 			return "", false
 		}
 	case payments.Naive:
-		// It takes whatever it finds as a key.
-		if key = cmp.Or(key, r.Header.Get(payments.HeaderKey)); key == "" {
+		sent, problem := payments.NaiveKeyOf(r)
+		if problem != nil {
 			return "", false
 		}
+		key = cmp.Or(key, sent)
 	}
 	if order := r.Header.Get(payments.HeaderOrder); order != "" {
 		return "order:" + order, true
@@ -64,7 +65,7 @@ func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 	return "key:" + key, true
 }
 
-// counts returns the number of orders at each door.
+// counts returns the number of orders in each account.
 func (b *book) counts(ctx context.Context) (payments.Ledger, error) {
 	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*) FROM orders GROUP BY door`)
 	if err != nil {

@@ -16,10 +16,10 @@ const (
 	maxName = 1 << 10
 	// shownBytes is how much the log keeps of what a client sent, in bytes.
 	shownBytes = 200
-	// lineBytes is the longest line that the log keeps whole.
-	lineBytes = 2 << 10
-	// logBytes is how long the whole log may be, as JSON: the page reads 1 MiB.
-	logBytes = 768 << 10
+	// LineBytes is the longest line that the log keeps whole.
+	LineBytes = 2 << 10
+	// LogBytes is how long the whole log may be, as JSON: the page reads 1 MiB.
+	LogBytes = 768 << 10
 	// laterBytes is room for what an entry is told after it was begun.
 	laterBytes = 256
 )
@@ -53,7 +53,7 @@ func cut(s string) string {
 // cutLine returns the line of request id, or one that tells its beginning if it
 // is too long to keep.
 func cutLine(id int64, line string) string {
-	if len(line) <= lineBytes {
+	if len(line) <= LineBytes {
 		return line
 	}
 	var said struct {
@@ -66,7 +66,7 @@ func cutLine(id int64, line string) string {
 
 // fit forgets the oldest requests while the log is too long, under mu.
 func (l *Log) fit() {
-	for len(l.entries) > logRequests || l.bytes > logBytes && len(l.entries) > 1 {
+	for len(l.entries) > LogRequests || l.bytes > LogBytes && len(l.entries) > 1 {
 		l.bytes -= l.entries[0].size
 		l.entries[0] = nil // the array behind outlives it
 		l.entries = l.entries[1:]

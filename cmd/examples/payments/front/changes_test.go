@@ -99,15 +99,61 @@ func TestChanges(t *testing.T) {
 	})
 }
 
+func TestStreamsSpeakTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log := &front.Log{}
+		f := newFront(t, log)
+		ctx, leave := context.WithCancel(t.Context())
+		streams := make([]moments, 10)
+		for i := range streams {
+			streams[i].ResponseRecorder = httptest.NewRecorder()
+			go f.Handler().ServeHTTP(&streams[i], httptest.NewRequestWithContext(ctx, http.MethodGet, "/demo/changes", nil))
+			time.Sleep(17 * time.Millisecond) // they come one by one
+		}
+		synctest.Wait()
+		for i := range streams {
+			streams[i].at = nil
+		}
+		for range 400 {
+			log.Changed()
+			time.Sleep(10 * time.Millisecond)
+		}
+		leave()
+		synctest.Wait()
+		first := streams[0].at
+		assert.True(t, len(first) >= 15 && len(first) <= 17, "%d events in four busy seconds", len(first))
+		for i, s := range streams {
+			assert.Equal(t, s.at, first, "moments of stream %d", i)
+		}
+	})
+}
+
+// moments notes when something was written to it.
+type moments struct {
+	*httptest.ResponseRecorder
+	at []time.Time
+}
+
+func (m *moments) Write(p []byte) (int, error) {
+	m.at = append(m.at, time.Now())
+	return m.ResponseRecorder.Write(p)
+}
+
 // newFront returns a front whose processes are down.
 func newFront(t *testing.T, log *front.Log) *front.Front {
+	t.Helper()
+	return newFrontTo(t, log, func(context.Context) (net.Conn, error) { return nil, net.ErrClosed })
+}
+
+// newFrontTo returns a front that reaches its processes through dial.
+func newFrontTo(t *testing.T, log *front.Log, dial front.DialFunc) *front.Front {
 	t.Helper()
 	orders, err := sqlstore.OpenSQLite("sqlite", filepath.Join(t.TempDir(), "orders.db"))
 	assert.NoError(t, err)
 	t.Cleanup(func() { orders.Close() })
-	down := func(context.Context) (net.Conn, error) { return nil, net.ErrClosed }
 	f, err := front.New(t.Context(), front.Config{
-		Service: down, Bank: down, Orders: orders.Write, Log: log, Logger: slog.New(slog.DiscardHandler),
+		Service: dial, Bank: dial, Orders: orders.Write, Log: log, Logger: slog.New(slog.DiscardHandler),
 		Page: http.NotFoundHandler(), Crowd: http.NotFoundHandler(),
 	})
 	assert.NoError(t, err)
@@ -156,6 +202,39 @@ func TestTheEndOfAProcessIsToldToWhatItWasBusyWith(t *testing.T) {
 	assert.Equal(t, messages(t, entries[0].Lines), []string{"request passed on", "process ended", "connection to the process broke"})
 	assert.Contains(t, entries[0].Lines[1], `"which":"service","pid":7,"how":"signal: killed"`)
 	assert.Equal(t, messages(t, entries[1].Lines), []string{"request passed on", "reply passed on"})
+}
+
+func TestTheEndOfAProcessIsToldToWhatHasJustLostItsConnectionToIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		after time.Duration
+		want  []string
+	}{
+		"soon after": {1999 * time.Millisecond, []string{"request passed on", "connection to the process broke", "process ended"}},
+		"too late":   {2 * time.Second, []string{"request passed on", "connection to the process broke"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				log := &front.Log{}
+				f := newFrontTo(t, log, func(context.Context) (net.Conn, error) {
+					near, far := net.Pipe()
+					go func() {
+						_, _ = far.Read(make([]byte, 1)) // as much as the process gets of it
+						far.Close()
+					}()
+					return near, nil
+				})
+				func() {
+					defer func() { assert.Equal(t, recover(), any(http.ErrAbortHandler)) }()
+					f.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/payments", strings.NewReader(order)))
+				}()
+				time.Sleep(c.after)
+				log.Died("service", 7, "signal: killed")
+				assert.Equal(t, messages(t, log.Entries()[0].Lines), c.want)
+			})
+		})
+	}
 }
 
 func TestALedgerThatMeetsAProcessAsItDiesIsAskedForAgain(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -14,12 +13,8 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-const (
-	// maxSetting is the longest body under /demo/, in bytes.
-	maxSetting = 4 << 10
-	// maxTimes is the most payments that one fault may be armed for.
-	maxTimes = 1000
-)
+// maxTimes is the most payments that one fault may be armed for.
+const maxTimes = 1000
 
 // demo returns what is under /demo/. No fault ever meets it, and no other
 // site's page may change anything.
@@ -28,7 +23,8 @@ func (f *Front) demo() http.Handler {
 	mux.HandleFunc("GET /demo/faults", f.showFaults)
 	mux.HandleFunc("POST /demo/faults", f.armFault)
 	mux.HandleFunc("DELETE /demo/faults", f.clearFault)
-	mux.HandleFunc("GET /demo/ledger", f.showLedger)
+	mux.HandleFunc("GET /demo/ledger", f.showLedger(payments.Anonymous))
+	mux.HandleFunc("GET /demo/crowd/ledger", f.showLedger(payments.Crowd))
 	mux.HandleFunc("GET /demo/log", f.showLog)
 	mux.HandleFunc("GET /demo/changes", f.showChanges)
 	mux.Handle("/demo/crowd", f.cfg.Crowd)
@@ -57,7 +53,7 @@ func (f *Front) showFaults(w http.ResponseWriter, _ *http.Request) {
 // armFault switches a fault on for the next payments: {"fault":NAME,"times":N},
 // N being 1 if it is left out. Zero times switches it off.
 func (f *Front) armFault(w http.ResponseWriter, r *http.Request) {
-	a, problem := readFault(r)
+	a, problem := readFault(w, r)
 	if problem != nil {
 		problem.Write(w)
 		return
@@ -73,7 +69,7 @@ func (f *Front) clearFault(w http.ResponseWriter, _ *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, armed{})
 }
 
-func readFault(r *http.Request) (armed, *payments.Problem) {
+func readFault(w http.ResponseWriter, r *http.Request) (armed, *payments.Problem) {
 	refuse := func(field, detail string) (armed, *payments.Problem) {
 		p := payments.NewProblem(http.StatusBadRequest, "fault-invalid", detail)
 		p.Field = field
@@ -82,9 +78,9 @@ func readFault(r *http.Request) (armed, *payments.Problem) {
 	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
 		return armed{}, p
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxSetting))
-	if err != nil {
-		return refuse("", "the body did not arrive whole")
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		return armed{}, problem
 	}
 	var in struct {
 		Fault *string `json:"fault"`
@@ -113,22 +109,25 @@ func readFault(r *http.Request) (armed, *payments.Problem) {
 	return armed{Fault: fault, Times: times}, nil
 }
 
-// showLedger adds up what the three processes know of each door.
-func (f *Front) showLedger(w http.ResponseWriter, r *http.Request) {
-	ledger, err := f.ledger(r.Context())
-	switch {
-	case r.Context().Err() != nil:
-		return // nobody waits for it any more
-	case err != nil:
-		f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
-		w.Header().Set("Retry-After", "1")
-		payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
-		return
+// showLedger adds up what the three processes know of the accounts in which that
+// customer's money is, who is one of all or the crowd.
+func (f *Front) showLedger(customer string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ledger, err := f.ledger(r.Context(), customer)
+		switch {
+		case r.Context().Err() != nil:
+			return // nobody waits for it any more
+		case err != nil:
+			f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
+			w.Header().Set("Retry-After", "1")
+			payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
+			return
+		}
+		payments.WriteJSON(w, http.StatusOK, ledger)
 	}
-	payments.WriteJSON(w, http.StatusOK, ledger)
 }
 
-func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
+func (f *Front) ledger(ctx context.Context, customer string) (payments.Ledger, error) {
 	orders, err := f.book.counts(ctx)
 	if err != nil {
 		return nil, err
@@ -143,11 +142,12 @@ func (f *Front) ledger(ctx context.Context) (payments.Ledger, error) {
 	}
 	ledger := payments.Ledger{}
 	for _, door := range payments.Doors() {
+		account := door.AccountOf(customer)
 		ledger[door] = payments.Account{
-			Orders:   orders[door].Orders,
-			Payments: stored[door].Payments,
-			Charges:  taken[door].Charges,
-			Taken:    taken[door].Taken,
+			Orders:   orders[account].Orders,
+			Payments: stored[account].Payments,
+			Charges:  taken[account].Charges,
+			Taken:    taken[account].Taken,
 		}
 	}
 	return ledger, nil

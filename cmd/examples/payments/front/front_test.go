@@ -44,7 +44,10 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/totals" && b.dying.Add(-1) >= 0:
 		panic(http.ErrAbortHandler)
 	case r.URL.Path == "/totals":
-		payments.WriteJSON(w, http.StatusOK, payments.Ledger{payments.Keyed: {Payments: 7, Charges: 8, Taken: 9}})
+		payments.WriteJSON(w, http.StatusOK, payments.Ledger{
+			payments.Keyed:                           {Payments: 7, Charges: 8, Taken: 9},
+			payments.Keyed.AccountOf(payments.Crowd): {Payments: 70, Charges: 80, Taken: 90},
+		})
 	case b.respond != nil:
 		b.respond(w, r)
 	default:
@@ -269,7 +272,7 @@ func TestABrowserTakesNoAnswerOfTheDemoForAPage(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)
 	for _, path := range []string{
-		"/demo/log", "/demo/ledger", "/demo/faults", "/demo/bank", "/demo/service", "/demo/crowd", "/demo/nothing", "/demo/changes", "/metrics",
+		"/demo/log", "/demo/ledger", "/demo/faults", "/demo/bank", "/demo/service", "/demo/crowd", "/demo/crowd/ledger", "/demo/nothing", "/demo/changes", "/metrics",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, rg.url+path, nil)
 		assert.NoError(t, err)

@@ -1,6 +1,7 @@
 package front_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -41,7 +42,8 @@ func TestOrdersAreDistinctIntents(t *testing.T) {
 		}, 2},
 		"a keyed request without a key is none":              {[]request{{payments.Keyed, order, nil}}, 0},
 		"nor is one whose key the naive door takes for none": {[]request{{payments.Naive, order, key("")}}, 0},
-		"the naive door takes any key":                       {[]request{{payments.Naive, order, key("a b")}, {payments.Naive, order, key(strings.Repeat("k", 300))}}, 2},
+		"the naive door takes any key":                       {[]request{{payments.Naive, order, key("a b")}, {payments.Naive, order, key(strings.Repeat("k", 257))}}, 2},
+		"but none that is longer than it keeps":              {[]request{{payments.Naive, order, key(strings.Repeat("k", 258))}}, 0},
 		"a keyed request of two customers is none":           {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, "c1", payments.HeaderCustomer, "c2")}}, 0},
 		"nor is one of a customer with an over-long name":    {[]request{{payments.Keyed, order, append(key("a"), payments.HeaderCustomer, strings.Repeat("c", 200))}}, 0},
 		"where nobody asks who they are they are one": {[]request{
@@ -111,6 +113,18 @@ func TestTheLedgerHasItsExactShapeAndSurvivesARestart(t *testing.T) {
 	newRigOn(t, file).send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "a")
 	_, got := newRigOn(t, file).send(t, http.MethodGet, "/demo/ledger", "")
 	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":1,"payments":7,"charges":8,"taken":9},`+
+		`"keyless":{"orders":0,"payments":0,"charges":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"taken":0}}`)
+}
+
+func TestTheCrowdsMoneyIsInALedgerOfItsOwn(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for _, customer := range []string{"ann", payments.Crowd, payments.Crowd} {
+		rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, rand.Text(), payments.HeaderCustomer, customer)
+	}
+	assert.Equal(t, rg.ledger(t)[payments.Keyed], payments.Account{Orders: 1, Payments: 7, Charges: 8, Taken: 9})
+	_, got := rg.send(t, http.MethodGet, "/demo/crowd/ledger", "")
+	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":2,"payments":70,"charges":80,"taken":90},`+
 		`"keyless":{"orders":0,"payments":0,"charges":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"taken":0}}`)
 }
 

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// logRequests is how many requests the log remembers.
-	logRequests = 100
-	// logLines is how many lines it remembers of each.
-	logLines = 40
+	// LogRequests is how many requests the log remembers.
+	LogRequests = 100
+	// LogLines is how many lines it remembers of each.
+	LogLines = 40
 	// diedWithin is how long after its connection broke a request is told that
 	// the process behind it has ended: the broken connection is seen first.
 	diedWithin = 2 * time.Second
@@ -146,7 +146,7 @@ func (l *Log) Line(line string) {
 // add adds a line to a request, under mu.
 func (l *Log) add(id int64, line string) {
 	e := l.find(id)
-	if e == nil || len(e.Lines) == logLines {
+	if e == nil || len(e.Lines) == LogLines {
 		return
 	}
 	line = cutLine(id, line)

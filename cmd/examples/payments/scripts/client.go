@@ -96,11 +96,11 @@ func answered(resp *http.Response, body []byte, o order) Try {
 	t.Payment, t.Charge, t.Code = said.ID, said.ChargeID, said.Code
 	switch {
 	case t.Status == http.StatusCreated:
-		t.Saw, t.wait = "201 paid, payment "+short(t.Payment), -1
+		t.Saw, t.wait = "201 paid, payment "+payments.Short(t.Payment), -1
 		if t.Replayed {
 			t.Saw += ", replayed"
 		}
-	case t.Status == http.StatusConflict || t.Status >= http.StatusInternalServerError:
+	case !payments.Settles(t.Status):
 		t.wait = o.pause()
 		t.Saw = fmt.Sprintf("%d %s", t.Status, t.Code)
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
@@ -136,12 +136,4 @@ func (r *Runner) place(ctx context.Context, o order, client int, start time.Time
 			return tries
 		}
 	}
-}
-
-// short is the beginning of an id, for people.
-func short(id string) string {
-	if len(id) > 8 {
-		return id[:8]
-	}
-	return id
 }

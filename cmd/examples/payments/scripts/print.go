@@ -37,7 +37,7 @@ func (p Part) print(w io.Writer) {
 		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),
 		money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
 	if p.Asked > 1 {
-		fmt.Fprintf(w, "            The bank was asked %d times under %s, and took the money once.\n", p.Asked, short(p.Payment))
+		fmt.Fprintf(w, "            The bank was asked %d times under %s, and took the money once.\n", p.Asked, payments.Short(p.Payment))
 	}
 }
 

@@ -205,9 +205,9 @@ func (s *Script) judgeKeyed(part Part) string {
 		switch {
 		case t.Status != http.StatusCreated:
 		case t.Payment != part.Payment:
-			return fmt.Sprintf("one client was told of payment %s, another of payment %s", short(t.Payment), short(part.Payment))
+			return fmt.Sprintf("one client was told of payment %s, another of payment %s", payments.Short(t.Payment), payments.Short(part.Payment))
 		case t.Charge != t.Payment:
-			return fmt.Sprintf("payment %s was charged under another id, %s, so another attempt would be charged again", short(t.Payment), short(t.Charge))
+			return fmt.Sprintf("payment %s was charged under another id, %s, so another attempt would be charged again", payments.Short(t.Payment), payments.Short(t.Charge))
 		}
 	}
 	switch {

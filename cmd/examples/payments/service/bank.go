@@ -38,8 +38,8 @@ func newBank(address string, log *slog.Logger) bank {
 	}
 }
 
-// charge asks for the money once, under the attempt's charge id as the key. It returns the charge's id, or
-// the problem to answer with.
+// charge asks for the money once, under the attempt's charge id as the key. It
+// returns the charge's id, or the problem to answer with.
 func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.url, bytes.NewReader(payments.Marshal(p.order)))
 	if err != nil {
@@ -47,7 +47,7 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(payments.HeaderKey, p.chargeID)
-	req.Header.Set(payments.InternalDoor, string(p.door))
+	req.Header.Set(payments.InternalDoor, string(p.account))
 	req.Header.Set(payments.InternalRequest, p.request)
 	req.Header.Set(payments.InternalFault, string(p.fault))
 	b.log.InfoContext(ctx, "asks the bank", "charge_key", p.chargeID, "amount", p.order.Amount)

@@ -50,15 +50,21 @@ func (s *Service) setLease(w http.ResponseWriter, r *http.Request) {
 		refuse(fmt.Sprintf("lease is %q; it must be a duration from %v to %v", in.Lease, semel.MinLease, maxLease))
 		return
 	}
-	if err := s.saveLease(r.Context(), d); err != nil {
+	if err := s.changeLease(r.Context(), d); err != nil {
 		s.failed(w, r, err)
 		return
 	}
-	if err := s.protect(d); err != nil {
-		s.failed(w, r, err)
-		return
+	payments.WriteJSON(w, http.StatusOK, leaseSetting{d.String()})
+}
+
+// changeLease keeps d and goes by it. A client that hangs up undoes neither.
+func (s *Service) changeLease(ctx context.Context, d time.Duration) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.saveLease(context.WithoutCancel(ctx), d); err != nil {
+		return err
 	}
-	s.showLease(w, r)
+	return s.protect(d)
 }
 
 func (s *Service) saveLease(ctx context.Context, d time.Duration) error {

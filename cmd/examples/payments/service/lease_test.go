@@ -1,10 +1,14 @@
 package service_test
 
 import (
+	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/service"
@@ -25,6 +29,36 @@ func TestTheLeaseCanBeSetAndOutlivesTheProcess(t *testing.T) {
 	assert.Equal(t, w.Code, http.StatusOK)
 	assert.Equal(t, w.Body.String(), "{\"lease\":\"500ms\"}\n")
 	assert.Equal(t, ask(start(), http.MethodGet, "/lease", "").Body.String(), "{\"lease\":\"500ms\"}\n", "after a restart")
+}
+
+func TestTheLeaseThatIsKeptIsTheOneThatHolds(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "service.db")
+	start := func() http.Handler {
+		s, err := service.New(t.Context(), open(t, file), service.Config{Bank: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
+		assert.NoError(t, err)
+		return s.Handler()
+	}
+	s := start()
+	for round := range 40 {
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				body := fmt.Sprintf(`{"lease":"%v"}`, time.Duration(100+50*round+i)*time.Millisecond)
+				w := ask(s, http.MethodPut, "/lease", body)
+				assert.Equal(t, w.Body.String(), body+"\n")
+			})
+		}
+		for range 4 {
+			all.Go(func() {
+				w := ask(s, http.MethodPost, payments.Keyed.Path(), order, payments.HeaderKey, rand.Text())
+				assert.Equal(t, w.Code, http.StatusBadGateway, "there is no bank")
+			})
+		}
+		all.Wait()
+		held := ask(s, http.MethodGet, "/lease", "").Body.String()
+		assert.Equal(t, ask(start(), http.MethodGet, "/lease", "").Body.String(), held, "after a restart")
+	}
 }
 
 func TestALeaseThatCannotBeMeantIsRefused(t *testing.T) {

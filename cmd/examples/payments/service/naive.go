@@ -18,9 +18,9 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w)
 		return
 	}
-	key := r.Header.Get(payments.HeaderKey)
-	if key == "" {
-		payments.NewProblem(http.StatusBadRequest, "key-missing", "send an Idempotency-Key").Write(w)
+	key, problem := payments.NaiveKeyOf(r)
+	if problem != nil {
+		problem.Write(w)
 		return
 	}
 	customer := payments.CustomerOf(r)
@@ -37,7 +37,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 		s.failed(w, r, err)
 		return
 	}
-	a.save = s.saver(a.door)
+	a.save = s.saver(a.account)
 	rp = s.pay(r.Context(), a)
 	if rp.status < http.StatusInternalServerError {
 		if err := s.remember(r.Context(), customer, key, rp); err != nil {

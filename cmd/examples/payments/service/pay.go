@@ -26,7 +26,8 @@ type Payment struct {
 type attempt struct {
 	order    payments.Order
 	door     payments.Door
-	chargeID string // the bank's key
+	account  payments.Door // of the ledger
+	chargeID string        // the bank's key
 	fault    payments.Fault
 	request  string
 	// save writes the payment: joined with Semel's reply, or by itself.
@@ -97,6 +98,7 @@ func newAttempt(w http.ResponseWriter, r *http.Request, door payments.Door) (att
 	return attempt{
 		order:    order,
 		door:     door,
+		account:  door.AccountOf(payments.CustomerOf(r)),
 		chargeID: uuid.NewString(),
 		fault:    payments.Fault(r.Header.Get(payments.InternalFault)),
 		request:  r.Header.Get(payments.InternalRequest),
@@ -122,7 +124,7 @@ func (s *Service) payKeyed(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		return insert(ctx, tx, a.door, p)
+		return insert(ctx, tx, a.account, p)
 	}
 	s.pay(r.Context(), a).write(w)
 }
@@ -134,18 +136,18 @@ func (s *Service) payKeyless(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w)
 		return
 	}
-	a.save = s.saver(a.door)
+	a.save = s.saver(a.account)
 	s.pay(r.Context(), a).write(w)
 }
 
 // saver returns a function that writes a payment in a transaction of its own.
-func (s *Service) saver(door payments.Door) func(context.Context, Payment) error {
+func (s *Service) saver(account payments.Door) func(context.Context, Payment) error {
 	return func(ctx context.Context, p Payment) error {
 		tx, err := s.db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
-		if err := insert(ctx, tx, door, p); err != nil {
+		if err := insert(ctx, tx, account, p); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
 		return tx.Commit()
@@ -157,9 +159,9 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func insert(ctx context.Context, tx execer, door payments.Door, p Payment) error {
+func insert(ctx context.Context, tx execer, account payments.Door, p Payment) error {
 	_, err := tx.ExecContext(ctx,
 		`INSERT INTO payments (id, door, amount, currency, recipient_id, charge_id) VALUES (?, ?, ?, ?, ?, ?)`,
-		p.ID, string(door), p.Amount, p.Currency, p.RecipientID, p.ChargeID)
+		p.ID, string(account), p.Amount, p.Currency, p.RecipientID, p.ChargeID)
 	return err
 }

@@ -24,7 +24,7 @@ func (s *Service) getPayment(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// totals counts the stored payments of each door.
+// totals counts the stored payments of each account.
 func (s *Service) totals(w http.ResponseWriter, r *http.Request) {
 	counts, err := s.counts(r.Context())
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,12 +63,15 @@ type Service struct {
 	bank    bank
 	sweeper *semel.Sweeper
 	log     *slog.Logger
+	logKeys bool
 	store   semel.Store
-	cfg     Config
 	// observer and metrics outlive a change of the lease.
 	observer semel.Observer
 	metrics  http.Handler
 	current  atomic.Pointer[routes]
+	// changing is held while the lease is changed, so that the one that is
+	// kept is the one that holds.
+	changing sync.Mutex
 }
 
 // routes answer under one lease.
@@ -128,12 +132,14 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 		return nil, err
 	}
 	store := observer.Store(records, "sqlite")
-	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger), log: cfg.Logger}
+	s := &Service{
+		db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger),
+		log: cfg.Logger, logKeys: cfg.LogKeys, store: store, metrics: metrics,
+		observer: watcher{observer, cfg.Logger},
+	}
 	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
-	s.store, s.cfg, s.metrics = store, cfg, metrics
-	s.observer = watcher{observer, cfg.Logger}
 	d, err := s.savedLease(ctx)
 	if err != nil {
 		return nil, err
@@ -157,7 +163,7 @@ func (s *Service) protect(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	handler, err := s.routes(guard, s.metrics, s.cfg)
+	handler, err := s.routes(guard)
 	if err != nil {
 		return err
 	}
@@ -178,11 +184,11 @@ func (s *Service) Handler() http.Handler {
 func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
 
 // routes puts Semel before the one door that is to have it.
-func (s *Service) routes(guard *semel.Guard, metrics http.Handler, cfg Config) (http.Handler, error) {
+func (s *Service) routes(guard *semel.Guard) (http.Handler, error) {
 	mw, err := semelhttp.New(guard, payments.ScopeOf, semelhttp.Config{
 		PublishedScope: "customer",
-		Logger:         cfg.Logger,
-		LogKeys:        cfg.LogKeys,
+		Logger:         s.log,
+		LogKeys:        s.logKeys,
 	})
 	if err != nil {
 		return nil, err
@@ -206,7 +212,7 @@ func (s *Service) routes(guard *semel.Guard, metrics http.Handler, cfg Config) (
 	mux.HandleFunc("DELETE /orders/{id}", s.deleteOrder)
 	mux.HandleFunc("GET /totals", s.totals)
 	mux.Handle("/.well-known/idempotency", mw.WellKnown())
-	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /metrics", s.metrics)
 	mux.HandleFunc("/", payments.NotFound)
 	return numbered(mux), nil
 }

@@ -3,6 +3,7 @@ package service_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -108,6 +109,18 @@ func TestARepeatIsAnsweredWithTheSameBytesAndPaysNothing(t *testing.T) {
 	assert.Equal(t, again.Header().Get("Location"), first.Header().Get("Location"))
 	assert.Equal(t, again.Header().Get("Idempotent-Replayed"), "true")
 	assert.Equal(t, rg.account(t, payments.Keyed), once)
+}
+
+func TestWhatTheCrowdPaysIsCountedApart(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for _, door := range payments.Doors() {
+		assert.Equal(t, rg.pay(door, "k1", order, payments.HeaderCustomer, payments.Crowd).Code, http.StatusCreated)
+		assert.Equal(t, rg.account(t, door), payments.Account{}, "the account of everybody else at %s", door)
+		assert.Equal(t, rg.account(t, door.AccountOf(payments.Crowd)), once)
+		rg.pay(door, "k2", order, payments.HeaderCustomer, "c1")
+		assert.Equal(t, rg.account(t, door), once)
+	}
 }
 
 func TestAKeyBelongsToItsCustomer(t *testing.T) {
@@ -218,6 +231,14 @@ func TestTheNaiveDoorReplaysWhatItHasSaved(t *testing.T) {
 	assert.Equal(t, again.Header().Get("Location"), first.Header().Get("Location"))
 	assert.Equal(t, rg.account(t, payments.Naive), once)
 	assert.Equal(t, rg.pay(payments.Naive, "", order).Code, http.StatusBadRequest, "without a key")
+	for n, want := range map[int]int{257: http.StatusCreated, 258: http.StatusBadRequest, 1 << 20: http.StatusBadRequest} {
+		w := rg.pay(payments.Naive, strings.Repeat("k", n), order)
+		assert.Equal(t, w.Code, want, "a key of %d bytes", n)
+		if want == http.StatusBadRequest {
+			assert.Contains(t, w.Body.String(), fmt.Sprintf(`"detail":"Idempotency-Key has %d bytes; the most is 257"`, n))
+			assert.Contains(t, w.Body.String(), `"code":"key-too-long"`)
+		}
+	}
 	failed := rg.pay(payments.Naive, "k2", order, payments.InternalFault, string(payments.BankError))
 	assert.Equal(t, failed.Code, http.StatusBadGateway)
 	assert.Equal(t, rg.pay(payments.Naive, "k2", order).Code, http.StatusCreated, "after the bank's error")

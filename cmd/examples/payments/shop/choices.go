@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -18,8 +19,7 @@ const (
 	forgets   = "forgets"
 )
 
-// leases are the leases that the page offers; the second is how the service
-// starts.
+// leases are the leases that the page offers.
 var leases = []string{"10s", "2s", "500ms", "100ms"}
 
 // maxShown bounds how many steps a form may claim to have shown.
@@ -39,10 +39,20 @@ type choices struct {
 	// amount from the second send on.
 	NewKeys     bool
 	OtherAmount bool
-	// Lease and Bank are the settings of the processes behind.
+	settings
+	Crowd crowd.Settings
+}
+
+// settings are those of the processes behind. What is empty is left as it is:
+// the processes are everybody's.
+type settings struct {
 	Lease string
 	Bank  string
-	Crowd crowd.Settings
+}
+
+// or is s where it says something, and else what now says.
+func (s settings) or(now settings) settings {
+	return settings{Lease: cmp.Or(s.Lease, now.Lease), Bank: cmp.Or(s.Bank, now.Bank)}
 }
 
 // readChoices reads what values hold, and takes the default for what they do
@@ -58,20 +68,20 @@ func readChoices(values url.Values) (choices, error) {
 	c := choices{
 		Guess: get("guess", "") == ticked, Step: get("step", "") == ticked,
 		NewKeys: get("newkeys", "") == ticked, OtherAmount: get("otheramount", "") == ticked,
-		Shown: map[payments.Door]int{},
-		Lease: get("lease", "2s"), Bank: get("bank", remembers),
+		Shown:    map[payments.Door]int{},
+		settings: settings{Lease: get("lease", ""), Bank: get("bank", "")},
 	}
 	var err error
-	if c.Fault, c.Times, err = readFault(get("fault", noFault), get("times", "1")); err != nil {
+	if c.Fault, c.Times, err = readFault(get("fault", payments.FaultName(firstFault)), get("times", "1")); err != nil {
 		return choices{}, err
 	}
-	if !slices.Contains(leases, c.Lease) {
+	if c.Lease != "" && !slices.Contains(leases, c.Lease) {
 		return choices{}, fmt.Errorf("lease is %q, want one of %v", c.Lease, leases)
 	}
-	if c.Bank != remembers && c.Bank != forgets {
+	if c.Bank != "" && c.Bank != remembers && c.Bank != forgets {
 		return choices{}, fmt.Errorf("bank is %q, want %s or %s", c.Bank, remembers, forgets)
 	}
-	c.Crowd = crowd.Settings{Seed: 1, Shoppers: 1000, Trouble: 10, NewKeys: c.NewKeys}
+	c.Crowd = crowd.Settings{Seed: 1, Shoppers: crowd.DefaultShoppers, Trouble: crowd.DefaultTrouble, NewKeys: c.NewKeys}
 	for _, t := range tills {
 		name := string(t.Door) + "-shown"
 		n, err := strconv.Atoi(get(name, "1"))
@@ -125,9 +135,14 @@ func (c choices) Link() string {
 	}
 	maps.Copy(v, url.Values{
 		"fault": {c.Fault.Name()}, "times": {strconv.Itoa(c.Times)},
-		"lease": {c.Lease}, "bank": {c.Bank},
 		"seed":     {strconv.FormatUint(c.Crowd.Seed, 10)},
 		"shoppers": {strconv.Itoa(c.Crowd.Shoppers)}, "trouble": {strconv.Itoa(c.Crowd.Trouble)},
 	})
+	if c.Lease != "" {
+		v.Set("lease", c.Lease)
+	}
+	if c.Bank != "" {
+		v.Set("bank", c.Bank)
+	}
 	return "/?" + v.Encode()
 }

@@ -49,7 +49,8 @@ type hop struct {
 	From, To lane
 	Text     string
 	Line     string
-	// Final is true of an answer that settles the order.
+	// Final is true of an answer that leaves nothing to guess: the order is
+	// paid. A refusal does not say what became of another send.
 	Final bool
 }
 
@@ -83,25 +84,38 @@ type line struct {
 	Which    string    `json:"which"`
 	PID      int       `json:"pid"`
 	How      string    `json:"how"`
+
+	// send numbers the request that the line is about, from 1, and raw is the
+	// line itself.
+	send int
+	raw  string
+}
+
+// linesOf returns what was logged about the requests, in the order of its time.
+func linesOf(requests []request) []line {
+	var lines []line
+	for i, r := range requests {
+		for _, raw := range r.Lines {
+			l := line{send: i + 1, raw: raw}
+			if json.Unmarshal([]byte(raw), &l) == nil {
+				lines = append(lines, l)
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return a.Time.Compare(b.Time) })
+	return lines
 }
 
 // storyOf returns what happened to the requests, in the order of its time.
 // Lines that are no hop, such as summaries, are left out.
 func storyOf(requests []request) []hop {
 	var hops []hop
-	for _, r := range requests {
-		for _, raw := range r.Lines {
-			var l line
-			if json.Unmarshal([]byte(raw), &l) != nil {
-				continue
-			}
-			for _, h := range l.hops() {
-				h.At, h.Line = l.Time, raw
-				hops = append(hops, h)
-			}
+	for _, l := range linesOf(requests) {
+		for _, h := range l.hops() {
+			h.At, h.Line = l.Time, l.raw
+			hops = append(hops, h)
 		}
 	}
-	slices.SortStableFunc(hops, func(a, b hop) int { return a.At.Compare(b.At) })
 	return hops
 }
 
@@ -115,7 +129,7 @@ func (l line) hops() []hop {
 		return []hop{between(markLost, browser, service, l.order()), silence}
 	case "reply passed on":
 		h := between(markAnswer, service, browser, l.reply())
-		h.Final = l.Status >= 200 && l.Status < 500 && l.Status != http.StatusConflict
+		h.Final = l.Status >= 200 && l.Status <= 299
 		return []hop{h}
 	case "reply lost":
 		return []hop{between(markLost, service, browser, l.reply()), silence}
@@ -146,9 +160,9 @@ func one(m mark, from, to lane, text string) []hop { return []hop{between(m, fro
 // order is a request as the diagram calls it.
 func (l line) order() string {
 	if l.Key == "" {
-		return "pay, no key"
+		return fmt.Sprintf("send %d, no key", l.send)
 	}
-	return "pay, key " + short(l.Key)
+	return fmt.Sprintf("send %d, key %s", l.send, payments.Short(l.Key))
 }
 
 // reply is an answer as the diagram calls it.
@@ -209,7 +223,7 @@ func (l line) ofBusiness() []hop {
 		}
 		return one(markAnswer, store, service, "key not found")
 	case "asks the bank":
-		return one(markAsk, service, bank, "charge as "+short(l.Charge))
+		return one(markAsk, service, bank, "charge as "+payments.Short(l.Charge))
 	case "charge":
 		return []hop{l.charge()}
 	case "the bank answered":
@@ -241,6 +255,3 @@ func (l line) charge() hop {
 		return on(markNote, bank, l.Answer+": no charge")
 	}
 }
-
-// short is the beginning of an id, for people.
-func short(id string) string { return id[:min(len(id), 8)] }

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Measures of a diagram, in its own units.
+// Measures of a diagram. Lanes stand at shares of its width, in percent; all
+// else is in CSS pixels, so that texts are as large on a phone as on a wide
+// screen.
 const (
-	laneFirst  = 46
-	laneGap    = 110
-	laneLast   = 60 // to the right of the last, for the texts beside the bank
-	drawWidth  = laneFirst + 3*laneGap + laneLast
-	rowsBegin  = 34
-	rowHeight  = 46
-	headLength = 8
-	logColumns = 68
+	laneFirst = 10
+	laneGap   = 27
+	arrowY    = 22
+	markY     = 16
+	besideX   = 17 // from the middle of a mark to its text
+	overX     = 8  // from a lane to a text that begins there
 )
 
-// drawing is a story as the page shows it: as an SVG and as a list.
+// drawing is a story as the page shows it: a list of hops, each a piece of the
+// picture with its log line.
 type drawing struct {
-	// Name is the till's, for ids.
-	Name string
 	// Title says what is drawn.
 	Title string
 	Hops  []drawnHop
@@ -28,94 +27,77 @@ type drawing struct {
 	Hidden int
 }
 
-// drawnHop is a hop with its place.
+// drawnHop is a hop with its place in time.
 type drawnHop struct {
 	hop
-	// Row is its number, from zero, and Since the time since the first hop.
-	Row   int
+	// Since is the time since the first hop.
 	Since time.Duration
 }
 
-// drawn places hops, of which the first count are shown.
+// drawn draws hops, of which the first count are shown.
 func drawn(t till, hops []hop, shown int) drawing {
-	d := drawing{Name: string(t.Door), Title: t.Title, Hidden: max(0, len(hops)-shown)}
-	for i, h := range hops[:min(shown, len(hops))] {
-		d.Hops = append(d.Hops, drawnHop{hop: h, Row: i, Since: h.At.Sub(hops[0].At)})
+	d := drawing{Title: t.Title, Hidden: max(0, len(hops)-shown)}
+	for _, h := range hops[:min(shown, len(hops))] {
+		d.Hops = append(d.Hops, drawnHop{hop: h, Since: h.At.Sub(hops[0].At)})
 	}
 	return d
 }
 
-// Width and Height are those of the picture.
-func (d drawing) Width() int { return drawWidth }
+// Lanes are all lanes, for their names.
+func (d drawing) Lanes() []lane { return []lane{browser, service, bank, store} }
 
-// Height grows with the story.
-func (d drawing) Height() int { return rowsBegin + max(1, len(d.Hops))*rowHeight }
+// X is where the lane stands, in percent.
+func (l lane) X() int { return laneFirst + int(l)*laneGap }
 
-// Lanes are the names and places of the lanes.
-func (d drawing) Lanes() []drawnLane {
-	out := make([]drawnLane, len(laneNames))
-	for i, name := range laneNames {
-		out[i] = drawnLane{Name: name, X: lane(i).x(), Height: d.Height()}
-	}
-	return out
-}
-
-// drawnLane is one lane of a picture.
-type drawnLane struct {
-	Name      string
-	X, Height int
-}
-
-func (l lane) x() int { return laneFirst + int(l)*laneGap }
+// Send reports whether the hop begins a request.
+func (h drawnHop) Send() bool { return h.From == browser && h.To == service }
 
 // Y is the line on which the hop is drawn.
-func (h drawnHop) Y() int { return rowsBegin + h.Row*rowHeight + 20 }
+func (h drawnHop) Y() int {
+	if h.From == h.To {
+		return markY
+	}
+	return arrowY
+}
 
 // X1 and X2 are its ends.
-func (h drawnHop) X1() int { return h.From.x() }
+func (h drawnHop) X1() int { return h.From.X() }
 
 // X2 is where its arrow points.
-func (h drawnHop) X2() int { return h.To.x() }
+func (h drawnHop) X2() int { return h.To.X() }
 
 // Cut is where a lost message ends.
-func (h drawnHop) Cut() int { return (h.X1() + h.X2()) / 2 }
+func (h drawnHop) Cut() float64 { return float64(h.X1()+h.X2()) / 2 }
 
-// Head is the arrow's head, as the points of a polygon.
+// Head is the arrow's head, as the points of a polygon whose tip is at zero.
 func (h drawnHop) Head() string {
-	back := h.X2() - headLength
-	if h.X2() < h.X1() {
-		back = h.X2() + headLength
+	if h.To < h.From {
+		return "0,0 8,-4 8,4"
 	}
-	return fmt.Sprintf("%d,%d %d,%d %d,%d", h.X2(), h.Y(), back, h.Y()-4, back, h.Y()+4)
+	return "0,0 -8,-4 -8,4"
 }
 
-// TextX is where the text is centred, or begins beside a mark on a lane.
-func (h drawnHop) TextX() int {
-	if h.From == h.To {
-		return h.X1() + 16
-	}
-	return h.Cut()
-}
-
-// TextY is the text's base line: over an arrow, higher over a cross, and beside
-// a mark.
-func (h drawnHop) TextY() int {
+// Place places the hop's text. It has the most room where it stands: from the
+// browser's lane on, before the store's, and otherwise in the middle.
+func (h drawnHop) Place() place {
 	switch {
+	case h.From == h.To && h.From > service:
+		return place{Anchor: "end", X: h.X1(), DX: -besideX, Y: h.Y() + 4}
 	case h.From == h.To:
-		return h.Y() + 4
-	case h.Mark == markLost:
-		return h.Y() - 9
+		return place{Anchor: "start", X: h.X1(), DX: besideX, Y: h.Y() + 4}
+	case min(h.From, h.To) == browser:
+		return place{Anchor: "start", X: browser.X(), DX: overX, Y: h.Y() - 7}
+	case max(h.From, h.To) == store:
+		return place{Anchor: "end", X: store.X(), DX: -overX, Y: h.Y() - 7}
 	default:
-		return h.Y() - 6
+		return place{Anchor: "middle", X: int(h.Cut()), Y: h.Y() - 7}
 	}
 }
 
-// LogY is the base line of the log line under it.
-func (h drawnHop) LogY() int {
-	if h.From == h.To {
-		return h.Y() + 21
-	}
-	return h.Y() + 15
+// place is where a text stands: at X percent and DX pixels.
+type place struct {
+	Anchor   string
+	X, DX, Y int
 }
 
 // Sentence is the hop in words.
@@ -124,14 +106,5 @@ func (h drawnHop) Sentence() string { return h.sentence() }
 // Offset is the time since the first hop.
 func (h drawnHop) Offset() string { return fmt.Sprintf("+%.3f s", h.Since.Seconds()) }
 
-// Log is the log line as far as there is room under the arrow.
-func (h drawnHop) Log() string {
-	text := []rune(plain(h.Line))
-	if len(text) > logColumns {
-		text = append(text[:logColumns-1], '…')
-	}
-	return string(text)
-}
-
-// Full is the whole log line.
-func (h drawnHop) Full() string { return plain(h.Line) }
+// Log is the log line.
+func (h drawnHop) Log() string { return plain(h.Line) }

@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
@@ -22,14 +24,19 @@ type sent struct {
 }
 
 // fakeFront answers what the page asks the front for. The keyed door charges
-// once for each key, the keyless one each time; the faults request-lost and
-// reply-lost hold for the number of requests they were armed for.
+// once for each key, the keyless one each time; a request may bring the faults
+// request-lost and reply-lost along.
 type fakeFront struct {
-	mu    sync.Mutex
-	fault payments.Fault
-	times int
-	arms  int
-	sent  []sent
+	mu   sync.Mutex
+	sent []sent
+	// met are the faults that the requests brought along, in their order.
+	met []string
+	// reads is how often the ledger was asked for, and reading is called each
+	// time, if it is set.
+	reads   int
+	reading func()
+	// lives is how many pages have asked for the news.
+	lives atomic.Int64
 	// known holds each order of each door, and paid each key.
 	known  map[string]bool
 	paid   map[string]bool
@@ -43,8 +50,9 @@ type fakeFront struct {
 	arrived func(*http.Request)
 	// answer replaces the answer to a payment, if it is set.
 	answer http.HandlerFunc
-	// broken makes /demo/ answer 500.
+	// broken makes /demo/ answer 500, and busy a start of the crowd 409.
 	broken bool
+	busy   bool
 }
 
 // newShop starts a fake front with the page at its root, as the real one has it.
@@ -55,26 +63,35 @@ func newShop(t testing.TB, cfg shop.Config) (*fakeFront, string) {
 	for _, door := range payments.Doors() {
 		mux.HandleFunc("POST "+door.Path(), f.pay)
 	}
-	mux.HandleFunc("GET /demo/ledger", f.show(func() any { return f.ledger }))
+	mux.HandleFunc("GET /demo/ledger", func(w http.ResponseWriter, r *http.Request) {
+		if f.reading != nil {
+			f.reading()
+		}
+		f.show(func() any { f.reads++; return f.ledger })(w, r)
+	})
 	mux.HandleFunc("GET /demo/log", f.show(func() any { return f.log }))
-	mux.HandleFunc("GET /demo/faults", f.show(func() any {
-		return map[string]any{"armed": map[string]any{"fault": f.fault, "times": f.times}}
-	}))
-	mux.HandleFunc("POST /demo/faults", f.arm)
 	mux.HandleFunc("GET /demo/service", f.show(func() any { return f.setting("/demo/service", "lease", "2s") }))
 	mux.HandleFunc("PUT /demo/service", f.set)
 	mux.HandleFunc("GET /demo/bank", f.show(func() any { return f.setting("/demo/bank", "dedupe", true) }))
 	mux.HandleFunc("PUT /demo/bank", f.set)
 	mux.HandleFunc("GET /demo/crowd", f.show(func() any { return f.report }))
-	mux.HandleFunc("POST /demo/crowd", f.set)
+	mux.HandleFunc("POST /demo/crowd", f.run)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	cfg.Front = server.URL
+	if cfg.AnswerWithin == 0 {
+		cfg.AnswerWithin = time.Minute // an answer is not late because the machine is slow
+	}
 	page, err := shop.New(cfg)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	mux.Handle("/", page)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/shop/live" {
+			f.lives.Add(1)
+		}
+		page.ServeHTTP(w, r)
+	})
 	return f, server.URL
 }
 
@@ -90,20 +107,16 @@ func (f *fakeFront) show(what func() any) http.HandlerFunc {
 	}
 }
 
-func (f *fakeFront) arm(w http.ResponseWriter, r *http.Request) {
+// run starts a run, unless there is one.
+func (f *fakeFront) run(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	var in struct {
-		Fault payments.Fault `json:"fault"`
-		Times int            `json:"times"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || f.broken {
-		http.Error(w, "not armed", http.StatusInternalServerError)
+	busy := f.busy
+	f.mu.Unlock()
+	if busy {
+		payments.NewProblem(http.StatusConflict, "crowd-running", "a run is under way: start another when it has ended").Write(w)
 		return
 	}
-	f.fault, f.times = in.Fault, in.Times
-	f.arms++
-	payments.WriteJSON(w, http.StatusOK, in)
+	f.set(w, r)
 }
 
 // set remembers what a process behind was told.
@@ -146,7 +159,9 @@ func (f *fakeFront) pay(w http.ResponseWriter, r *http.Request) {
 		Body:  string(body),
 	}
 	f.sent = append(f.sent, s)
-	fault := f.take()
+	f.log = append(f.log, map[string]any{"door": door, "order": s.Order})
+	f.met = append(f.met, r.Header.Get(payments.HeaderFault))
+	fault := payments.Fault(r.Header.Get(payments.HeaderFault))
 	account := f.ledger[door]
 	defer func() { f.ledger[door] = account }()
 	if order := string(door) + s.Order; !f.known[order] {
@@ -175,12 +190,4 @@ func (f *fakeFront) pay(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Semel-Outcome", outcome)
 	payments.WriteJSON(w, http.StatusCreated, map[string]string{"id": "p_1"})
-}
-
-func (f *fakeFront) take() payments.Fault {
-	if f.times == 0 {
-		return payments.NoFault
-	}
-	f.times--
-	return f.fault
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-// noFault is how the form says that nothing is to go wrong.
-const noFault = "none"
+// firstFault is chosen where nothing else is: the one that shows most.
+const firstFault = payments.KilledAfterCharge
 
-// maxTimes bounds how many requests in a row may meet a fault.
+// maxTimes bounds how many sends of an order may meet a fault.
 const maxTimes = 3
 
 // fault is one thing that can go wrong, and the truth about networks that it
@@ -20,13 +20,8 @@ type fault struct {
 	Truth string
 }
 
-// Name is the fault in the form.
-func (f fault) Name() string {
-	if f.Fault == payments.NoFault {
-		return noFault
-	}
-	return string(f.Fault)
-}
+// Name is the fault in the form and in a request's header.
+func (f fault) Name() string { return payments.FaultName(f.Fault) }
 
 // faults is what the page offers, in its order.
 var faults = []fault{

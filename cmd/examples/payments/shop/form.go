@@ -23,9 +23,8 @@ const (
 	doYes  = "yes"
 	doNo   = "no"
 	doStep = "step"
-	// doApply sets the processes behind, doRun lets the crowd shop.
-	doApply = "apply"
-	doRun   = "run"
+	// doRun lets the crowd shop.
+	doRun = "run"
 )
 
 // atTills are what a button may ask for at a till.
@@ -38,7 +37,7 @@ const maxSent = 1_000_000
 // and the orders as the page holds them.
 type form struct {
 	Do string
-	// At is where, one till or all; none for doApply and doRun.
+	// At is where, one till or all; none for doRun.
 	At []till
 	choices
 	Tickets map[payments.Door]ticket
@@ -84,11 +83,11 @@ func readForm(w http.ResponseWriter, r *http.Request) (form, error) {
 // readDo reads a button's value: what to do and at which till, as "pay keyed".
 func readDo(value string) (string, []till, error) {
 	do, at, _ := strings.Cut(value, " ")
-	if value == doApply || value == doRun {
+	if value == doRun {
 		return value, nil, nil
 	}
 	if !slices.Contains(atTills, do) {
-		return "", nil, fmt.Errorf("do is %q, want one of %s, and a till, or %s or %s", value, strings.Join(atTills, ", "), doApply, doRun)
+		return "", nil, fmt.Errorf("do is %q, want one of %s, and a till, or %s", value, strings.Join(atTills, ", "), doRun)
 	}
 	if at == "all" {
 		return do, tills, nil

@@ -4,9 +4,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
@@ -15,9 +13,6 @@ import (
 // without JavaScript that is opened again before the answer came still has the
 // same order and the same key.
 const cookieName = "shop_orders"
-
-// metLimit is how many orders are remembered to have met their fault.
-const metLimit = 4096
 
 // Lengths of the random part of an order number and of a key, in characters.
 const (
@@ -136,43 +131,4 @@ func saveTickets(w http.ResponseWriter, tickets map[payments.Door]ticket) {
 		Path:     "/",
 		SameSite: http.SameSiteStrictMode,
 	})
-}
-
-// met remembers which orders have met their fault: an order meets it once, so
-// that a reload or a second try goes out on a healthy network.
-type met struct {
-	mu    sync.Mutex
-	seen  map[string]bool
-	queue []string
-	limit int
-}
-
-// newMet returns a memory of at most limit orders.
-func newMet(limit int) *met {
-	return &met{seen: map[string]bool{}, limit: limit}
-}
-
-// first reports whether order is new to m, and remembers it. The oldest order
-// is forgotten when there are too many.
-func (m *met) first(order string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.seen[order] {
-		return false
-	}
-	if len(m.queue) == m.limit {
-		delete(m.seen, m.queue[0])
-		m.queue = m.queue[1:]
-	}
-	m.seen[order] = true
-	m.queue = append(m.queue, order)
-	return true
-}
-
-// forget makes order new to m again.
-func (m *met) forget(order string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.seen, order)
-	m.queue = slices.DeleteFunc(m.queue, func(o string) bool { return o == order })
 }

@@ -3,6 +3,7 @@ package shop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -44,16 +45,17 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch f.Do {
-	case doApply:
-		s.setUp(w, r, f, "#break", s.front.apply(r.Context(), f.choices))
-		return
 	case doRun:
-		s.setUp(w, r, f, "#crowd", s.front.run(r.Context(), f.Crowd))
+		s.run(w, r, f)
 		return
-	}
-	if f.Do == doYes || f.Do == doNo {
+	case doYes, doNo:
 		if err := s.guess(r.Context(), f); err != nil {
 			s.refuse(w, http.StatusBadGateway, "The guess was not taken: "+err.Error())
+			return
+		}
+	case doPay, doTwice:
+		if err := s.client.apply(r.Context(), f.settings); err != nil {
+			s.refuse(w, http.StatusBadGateway, notSent(err))
 			return
 		}
 	}
@@ -74,7 +76,7 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 // guess notes what was guessed, and how often each order has been charged by
 // now: the guess is about that, whatever comes of the sends after it.
 func (s *shop) guess(ctx context.Context, f form) error {
-	log, err := s.front.log(ctx)
+	log, err := s.client.log(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,15 +87,20 @@ func (s *shop) guess(ctx context.Context, f form) error {
 	return nil
 }
 
-// setUp ends a form that changed something behind: with the page of the same
-// choices, so that a reload does not do it again.
-func (s *shop) setUp(w http.ResponseWriter, r *http.Request, f form, part string, err error) {
+// run lets the crowd shop. It ends with the page of the same choices, so that a
+// reload does not do it again.
+func (s *shop) run(w http.ResponseWriter, r *http.Request, f form) {
+	err := s.client.run(r.Context(), f.Crowd, f.settings)
+	if busy, ok := errors.AsType[conflict](err); ok {
+		s.refuse(w, http.StatusConflict, "The run was not started: "+busy.Error())
+		return
+	}
 	if err != nil {
-		s.refuse(w, http.StatusBadGateway, "The demo did not do it: "+err.Error())
+		s.refuse(w, http.StatusBadGateway, "The run was not started: "+err.Error())
 		return
 	}
 	saveTickets(w, f.Tickets)
-	http.Redirect(w, r, f.Link()+part, http.StatusSeeOther)
+	http.Redirect(w, r, f.Link()+"#crowd", http.StatusSeeOther)
 }
 
 // serve deals with one till.
@@ -108,6 +115,7 @@ func (s *shop) serve(ctx context.Context, t till, f form) []try {
 		tk = tk.renewed(t)
 		f.Shown[t.Door] = 1
 	}
+	tk.Sent = s.sent(ctx, t, tk)
 	// A reader who leaves takes nothing back: the request is on its way.
 	tries := s.sell(context.WithoutCancel(ctx), t, tk, f)
 	f.Tickets[t.Door] = tk.after(t, tries, f.NewKeys)
@@ -117,16 +125,10 @@ func (s *shop) serve(ctx context.Context, t till, f form) []try {
 // notSent says why a form led to no request.
 func notSent(err error) string { return "Nothing was sent: " + err.Error() }
 
-// sell arms the chosen fault if the order has not met one yet, and sends the
-// order once, or twice at the same time. If the fault cannot be armed nothing
-// is sent, since what came of it would teach the wrong thing.
+// sell sends the order once, or twice at the same time. The first sends of an
+// order meet the chosen fault, also where the page that posts the form does not
+// know of them: one that is loaded again half-way, or whose answer is.
 func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
-	if f.Fault.Fault != payments.NoFault && s.met.first(tk.Order) {
-		if err := s.front.arm(ctx, armed{f.Fault.Fault, f.Times}); err != nil {
-			s.met.forget(tk.Order)
-			return []try{{unsent: err}}
-		}
-	}
 	sends := 1
 	if f.Do == doTwice {
 		sends = 2
@@ -136,12 +138,26 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 	for i := range tries {
 		wg.Go(func() {
 			in, body := f.nth(t, tk, i)
-			got, err := s.front.pay(ctx, t.Door, in, body)
+			met := payments.NoFault
+			if tk.Sent+i < f.Times {
+				met = f.Fault.Fault
+			}
+			got, err := s.client.pay(ctx, t.Door, in, body, met)
 			tries[i] = try{answer: got, answered: err == nil}
 		})
 	}
 	wg.Wait()
 	return tries
+}
+
+// sent is how often the order of tk has been sent: as far as the form knows, or
+// the log.
+func (s *shop) sent(ctx context.Context, t till, tk ticket) int {
+	log, err := s.client.log(ctx)
+	if err != nil {
+		return tk.Sent // as far as one can know
+	}
+	return max(tk.Sent, len(requestsOf(log, t.Door, tk.Order)))
 }
 
 // nth is what the i-th send of a press carries: the order's own key and price,
@@ -158,7 +174,8 @@ func (f form) nth(t till, tk ticket, i int) (in intent, body string) {
 	return in, body
 }
 
-// live shows only what changes by itself, for the script to put in place.
+// live shows only what changes by itself, for the script to put in place. Pages
+// that ask for the same at the same time get the same rendering.
 func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 	c, err := readChoices(r.URL.Query())
 	if err != nil {
@@ -169,7 +186,29 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 	for _, t := range tills {
 		orders[t.Door] = r.URL.Query().Get(string(t.Door) + "-order")
 	}
-	s.render(w, http.StatusOK, "live.html", s.watch(r.Context(), c, orders))
+	// The work is also that of others who wait for it: nobody's leaving ends it.
+	ctx := context.WithoutCancel(r.Context())
+	body, err := s.lives.get(c.view(orders), func() ([]byte, error) {
+		return s.rendered("live.html", s.watch(ctx, c, orders))
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	writePage(w, http.StatusOK, body)
+}
+
+// view names what live shows under these choices. Only who is to guess is asked
+// about their own orders, and only who goes step by step is shown less.
+func (c choices) view(orders map[payments.Door]string) string {
+	if !c.Guess {
+		orders = nil
+	}
+	shown := c.Shown
+	if !c.Step {
+		shown = nil
+	}
+	return fmt.Sprint(c.settings, orders, shown) // fmt prints maps in the order of their keys
 }
 
 // show renders the page.
@@ -181,6 +220,9 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[pa
 	}
 	v.Watch = s.watch(r.Context(), f.choices, orders)
 	v.Watch.Crowd.Link = f.Link()
+	saved := f.choices
+	saved.settings = saved.or(v.Watch.Now) // elsewhere "as it is" may be something else
+	v.Saved = saved.Link()
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
 			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door], Shown: f.Shown[t.Door],
@@ -194,19 +236,16 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[pa
 // read it says instead. orders are those of the page that is shown.
 func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]string) watchView {
 	var v watchView
-	ledger, err := s.front.ledger(ctx)
+	ledger, err := s.client.ledger(ctx)
 	v.trouble("the ledger", err)
 	known := err == nil
-	v.Armed, err = s.front.armed(ctx)
-	v.trouble("the faults", err)
-	v.Lease, err = s.front.lease(ctx)
-	v.trouble("the lease", err)
-	v.Remembers, err = s.front.remembers(ctx)
-	v.trouble("the bank's setting", err)
-	report, err := s.front.crowd(ctx)
+	v.Chosen = c.settings
+	v.Now, err = s.client.settings(ctx)
+	v.trouble("the settings", err)
+	report, err := s.client.crowd(ctx)
 	v.trouble("the crowd", err)
 	v.Crowd = crowdView{Report: report}
-	log, err := s.front.log(ctx)
+	log, err := s.client.log(ctx)
 	v.trouble("the log", err)
 	for _, t := range tills {
 		v.Accounts = append(v.Accounts, accountView{

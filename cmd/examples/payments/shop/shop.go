@@ -6,8 +6,9 @@
 // The page shows what a client can know and what only the bank knows. It says
 // "no answer" when there was none, never "failed". It works without
 // JavaScript, where the server sends the payment, and with it, where the
-// browser does; both go through the front's public address, so that a fault
-// meets them as it meets everybody else.
+// browser does; both go through the front's public address. Each payment brings
+// along the fault that its reader chose, in [payments.HeaderFault], so that two
+// readers do not take each other's, nor one that a script has armed.
 //
 // It promises nothing about money: that is the payment service's work. The
 // other two tills are wrong on purpose.
@@ -34,12 +35,13 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 )
 
 // DefaultAnswerWithin is how long a till waits for an answer unless
-// [Config.AnswerWithin] says otherwise: less than payments.SlowFor, so that a
-// slow answer is one that comes too late.
-const DefaultAnswerWithin = 2 * time.Second
+// [Config.AnswerWithin] says otherwise: as long as a shopper of the crowd.
+const DefaultAnswerWithin = crowd.Patience
 
 // policy lets the page load its own files, talk to its own address, and
 // nothing else.
@@ -61,15 +63,15 @@ type Config struct {
 	AnswerWithin time.Duration
 }
 
-// shop is the handler's state: the way to the front, and which orders have met
-// their fault.
+// shop is the handler's state.
 type shop struct {
-	front *front
-	met   *met
+	client *client
 	// guesses are what readers said before they saw.
 	guesses *guesses
 	page    *template.Template
 	within  time.Duration
+	// lives are the renderings that pages fetch while things change.
+	lives shared
 }
 
 // New returns the handler of the page and its files. It starts nothing and
@@ -93,9 +95,8 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("shop: the page's template: %w", err)
 	}
 	s := &shop{
-		front:   newFront(base, cfg.AnswerWithin),
-		met:     newMet(metLimit),
-		guesses: newGuesses(metLimit),
+		client:  newClient(base, cfg.AnswerWithin),
+		guesses: newGuesses(guessLimit),
 		page:    page,
 		within:  cfg.AnswerWithin,
 	}
@@ -154,13 +155,26 @@ type refusal struct {
 
 // render writes one template, or nothing of it when it fails.
 func (s *shop) render(w http.ResponseWriter, status int, name string, data any) {
-	var body bytes.Buffer
-	if err := s.page.ExecuteTemplate(&body, name, data); err != nil {
-		http.Error(w, "The page cannot be shown: "+err.Error(), http.StatusInternalServerError)
+	body, err := s.rendered(name, data)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	writePage(w, status, body)
+}
+
+// rendered is what render writes.
+func (s *shop) rendered(name string, data any) ([]byte, error) {
+	var body bytes.Buffer
+	if err := s.page.ExecuteTemplate(&body, name, data); err != nil {
+		return nil, fmt.Errorf("the page cannot be shown: %w", err)
+	}
+	return body.Bytes(), nil
+}
+
+func writePage(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	// A reader who has left cannot be told so.
-	_, _ = body.WriteTo(w)
+	_, _ = w.Write(body)
 }

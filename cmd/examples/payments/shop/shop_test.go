@@ -30,6 +30,13 @@ func TestPage(t *testing.T) {
 			assert.Equal(t, v.header.Get("X-Content-Type-Options"), "nosniff", "sniffing of %s", path)
 		}
 		v.open("/")
+		v.press("pay all", url.Values{"fault": {"reply-lost"}})
+		posted := v.page
+		for _, path := range []string{"/", "/shop/live", "/none"} {
+			v.open(path)
+			posted += v.page
+		}
+		v.page = posted
 		for _, inline := range []string{"<style", "style=", "onclick", "<script>", "http://", "https://"} {
 			assert.True(t, !strings.Contains(v.page, inline), "the page has %s in it", inline)
 		}
@@ -100,7 +107,7 @@ func TestPage(t *testing.T) {
 		}
 		v := visit(t, base)
 		v.press("pay keyed", nil)
-		for _, raw := range []string{"<script>alert", "<img", "<script>"} {
+		for _, raw := range []string{"<script>alert", "<img src=x", "<script>"} {
 			assert.True(t, !strings.Contains(v.page, raw), "the page has %s in it", raw)
 		}
 		_, _, tries := v.says("keyed")
@@ -194,9 +201,29 @@ func TestPaying(t *testing.T) {
 		v := visit(t, base)
 		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		v.reload()
-		assert.Equal(t, front.arms, 3, "faults switched on: one for each till")
+		assert.Equal(t, front.met, []string{"reply-lost", "reply-lost", "reply-lost", "none", "none", "none"}, "faults")
 		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
 		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
+	})
+
+	t.Run("an order's first sends meet the fault, as many as were chosen, and later ones none", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		chosen := url.Values{"fault": {"request-lost"}, "times": {"2"}}
+		for range 3 {
+			v.press("pay keyed", chosen)
+		}
+		v.open("/")
+		v.press("pay keyed", chosen)
+		assert.Equal(t, front.met, []string{"request-lost", "request-lost", "none", "request-lost"}, "faults of two orders")
+	})
+
+	t.Run("who chooses nothing says so: what somebody else has armed is not theirs", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		visit(t, base).press("pay keyed", url.Values{"fault": {"none"}})
+		assert.Equal(t, front.met, []string{"none"})
 	})
 
 	t.Run("what is paid stays paid, whatever a later send hears", func(t *testing.T) {
@@ -231,7 +258,7 @@ func TestPaying(t *testing.T) {
 
 	t.Run("a double click sends both at once", func(t *testing.T) {
 		t.Parallel()
-		front, base := newShop(t, shop.Config{AnswerWithin: time.Minute})
+		front, base := newShop(t, shop.Config{})
 		var both sync.WaitGroup
 		both.Add(2)
 		// Neither is answered before the other has arrived.
@@ -356,18 +383,27 @@ func TestOrders(t *testing.T) {
 		assert.Equal(t, len(front.sent), 3, "requests")
 	})
 
-	t.Run("a cookie that the page did not make is not used", func(t *testing.T) {
+	t.Run("a cookie of the page is used, and one that it did not make is not", func(t *testing.T) {
 		t.Parallel()
 		_, base := newShop(t, shop.Config{})
-		v := visit(t, base)
-		for _, value := range []string{"", "a.b.c", "o_aaaaaaaaaa.k_aaaaaaaaaaaaaaaaaaaaaaaaaa", "o_aaaaaaaaaa.<b>.o_bbbbbbbbbb"} {
+		const key = "k_aaaaaaaaaaaaaaaaaaaaaaaaaa"
+		good := "o_aaaaaaaaaa.o_aaaaaaaaaa." + key + ".o_aaaaaaaaaa." + key
+		orders := func(cookie string) int {
+			v := &visitor{t: t, base: base, client: http.DefaultClient}
 			req, err := http.NewRequest(http.MethodGet, base+"/", nil)
 			assert.NoError(t, err)
-			req.Header.Set("Cookie", "shop_orders="+value)
-			v.client.Jar = nil
+			req.Header.Set("Cookie", "shop_orders="+cookie)
 			v.do(req)
 			assert.Equal(t, v.status, http.StatusOK)
-			assert.True(t, v.fields().Get("keyed-order") != "o_aaaaaaaaaa", "the order of the cookie %q was used", value)
+			return strings.Count(v.page, `value="o_aaaaaaaaaa"`)
+		}
+		assert.Equal(t, orders(good), 3, "orders of the page's own cookie")
+		for _, bad := range []string{
+			"", "a.b.c.d.e", good + ".", good + ".o_aaaaaaaaaa", strings.TrimSuffix(good, "a"), strings.ToUpper(good),
+			"o_aaaaaaaaaa.o_aaaaaaaaaa..o_aaaaaaaaaa." + key, strings.Replace(good, key, "<b>", 1),
+			strings.TrimSuffix(good, "."+key),
+		} {
+			assert.Equal(t, orders(bad), 0, "orders of the cookie %q", bad)
 		}
 	})
 }

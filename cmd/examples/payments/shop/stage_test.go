@@ -3,12 +3,15 @@ package shop_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
@@ -56,7 +59,7 @@ func lost(order string) map[string]any {
 // sentences are the hops that the page shows, in words.
 func sentences(page string) []string {
 	var out []string
-	for _, m := range regexp.MustCompile(`<li data-mark="[^"]*"><span>([^<]*)</span>`).FindAllStringSubmatch(page, -1) {
+	for _, m := range regexp.MustCompile(`<span class="unseen">([^<]*)</span>`).FindAllStringSubmatch(page, -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -83,7 +86,7 @@ func TestStory(t *testing.T) {
 		front.log = []map[string]any{lost("o_1"), lost("o_2")}
 		v := visit(t, base)
 		assert.Equal(t, sentences(v.page), []string{
-			"browser to service: pay, key 01234567",
+			"browser to service: send 1, key 01234567",
 			"service to store: claims the key",
 			"service to bank: charge as c0ffee00",
 			"bank: takes $25.00",
@@ -91,8 +94,8 @@ func TestStory(t *testing.T) {
 			"service to browser, lost on the way: 201 created",
 			"browser: no answer: I do not know",
 		})
-		assert.Equal(t, strings.Count(v.page, `<g class="hop ask">`), 4)
-		assert.Contains(t, v.page, `<code>semel: event event=claimed attempt=1</code>`)
+		assert.Equal(t, strings.Count(v.page, `<li class="hop ask`), 4)
+		assert.Contains(t, v.page, `<code>&#43;0.001 s semel: event event=claimed attempt=1</code>`)
 		v.open("/shop/live")
 		assert.Equal(t, len(sentences(v.page)), 7, "hops of the fragment")
 	})
@@ -104,7 +107,7 @@ func TestStory(t *testing.T) {
 		order := v.fields().Get("keyed-order")
 		front.log = []map[string]any{lost(order)}
 		v.open("/?guess=on")
-		assert.Equal(t, sentences(v.page), []string{"browser to service: pay, key 01234567", "browser: no answer: I do not know"})
+		assert.Equal(t, sentences(v.page), []string{"browser to service: send 1, key 01234567", "browser: no answer: I do not know"})
 		assert.Contains(t, v.page, "No answer came. Was the customer charged?")
 		assert.True(t, !strings.Contains(v.page, "takes $25.00"), "the answer shows before the guess")
 		v.press("no keyed", url.Values{"guess": {"on"}})
@@ -156,6 +159,17 @@ func TestStory(t *testing.T) {
 		v.press("no keyed", nil)
 		assert.Equal(t, v.status, http.StatusBadGateway)
 		assert.Contains(t, v.page, "The guess was not taken: GET /demo/log was answered with 500")
+	})
+
+	t.Run("a refusal after a lost reply leaves the guess: it says nothing of the first send", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		refused := lost(v.fields().Get("keyed-order"))
+		refused["lines"] = append(refused["lines"].([]string), `{"time":"2026-01-01T00:00:01Z","msg":"reply passed on","status":422}`)
+		front.log = []map[string]any{refused}
+		v.open("/?guess=on")
+		assert.Contains(t, v.page, "No answer came. Was the customer charged?")
 	})
 
 	t.Run("an order that has its answer leaves nothing to guess", func(t *testing.T) {
@@ -212,17 +226,28 @@ func TestBreaking(t *testing.T) {
 		assert.Contains(t, bodies, `"amount":2600`)
 	})
 
-	t.Run("lease and bank are set behind, and the page comes back with its choices", func(t *testing.T) {
+	t.Run("lease and bank are set with the payment, and left as they are where nothing was chosen", func(t *testing.T) {
 		t.Parallel()
 		front, base := newShop(t, shop.Config{})
+		front.settings["/demo/bank"] = map[string]any{"dedupe": false}
 		v := visit(t, base)
-		order := v.fields().Get("keyed-order")
-		v.press("apply", url.Values{"lease": {"500ms"}, "bank": {"forgets"}, "fault": {"slow"}})
-		assert.Equal(t, front.settings["/demo/service"], map[string]any{"lease": "500ms"})
-		assert.Equal(t, front.settings["/demo/bank"], map[string]any{"dedupe": false})
-		assert.Contains(t, v.page, "Now: a lease of 500ms; a bank that does not look at keys.")
-		assert.Contains(t, v.page, `value="slow" checked`)
-		assert.Equal(t, v.fields().Get("keyed-order"), order, "order")
+		assert.Contains(t, v.page, ">Now: a lease of 2s, a bank that ignores its keys.</p>")
+		v.press("pay keyed", nil)
+		assert.Equal(t, front.settings, map[string]map[string]any{"/demo/bank": {"dedupe": false}})
+
+		v.open("/?lease=500ms&bank=remembers")
+		assert.Contains(t, v.page, "<b>Not set yet, but with your next payment or run: a lease of 500ms, a bank that looks at its keys.</b>")
+		v.press("pay keyed", url.Values{"lease": {"500ms"}, "bank": {"remembers"}})
+		assert.Equal(t, front.settings, map[string]map[string]any{"/demo/service": {"lease": "500ms"}, "/demo/bank": {"dedupe": true}})
+		assert.Contains(t, v.page, ">Now: a lease of 500ms, a bank that looks at its keys.</p>")
+		assert.Equal(t, len(front.sent), 2, "requests")
+	})
+
+	t.Run("the link has the settings that are left as they are, for elsewhere they may be others", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.settings["/demo/service"] = map[string]any{"lease": "100ms"}
+		assert.Contains(t, visit(t, base).page, `<a id="link" href="/?bank=remembers&amp;fault=killed-after-charge&amp;lease=100ms&amp;`)
 	})
 }
 
@@ -279,8 +304,70 @@ func TestCrowd(t *testing.T) {
 		front.broken = true
 		v.press("run", nil)
 		assert.Equal(t, v.status, http.StatusBadGateway)
-		assert.Contains(t, v.page, "The demo did not do it: POST /demo/crowd was answered with 500")
+		assert.Contains(t, v.page, "The run was not started: GET /demo/crowd was answered with 500")
 	})
+
+	t.Run("a run is started under the chosen settings", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		visit(t, base).press("run", url.Values{"bank": {"forgets"}})
+		assert.Equal(t, front.settings["/demo/bank"], map[string]any{"dedupe": false})
+		assert.Equal(t, front.settings["/demo/crowd"]["shoppers"], any(1000.0))
+	})
+
+	t.Run("while a run is under way another is refused in the demo's words, and sets nothing", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.report.Running, front.busy = true, true
+		v := visit(t, base)
+		v.press("run", url.Values{"bank": {"forgets"}})
+		assert.Equal(t, v.status, http.StatusConflict)
+		assert.Contains(t, v.page, "The run was not started: a run is under way: start another when it has ended.")
+		assert.Equal(t, len(front.settings), 0, "settings")
+	})
+}
+
+func TestPagesThatFetchTheNewsTogetherShareOneRendering(t *testing.T) {
+	t.Parallel()
+	const pages = 10
+	for name, c := range map[string]struct {
+		query       string
+		least, most int
+	}{
+		"all alike":                   {"?keyed-order=o_%d&keyed-shown=%d", 1, pages / 2},
+		"each to guess its own order": {"?guess=on&keyed-order=o_%d&keyed-shown=%d", pages, pages},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			front, base := newShop(t, shop.Config{})
+			var asked sync.Once
+			front.reading = func() {
+				asked.Do(func() {
+					assert.Eventually(t, "all pages have asked", func() bool { return front.lives.Load() == pages })
+				})
+			}
+			var all sync.WaitGroup
+			for i := range pages {
+				all.Go(func() {
+					resp, err := http.Get(base + "/shop/live" + fmt.Sprintf(c.query, i, i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer resp.Body.Close()
+					body, err := io.ReadAll(resp.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					assert.Contains(t, string(body), `<div id="account-keyed"`)
+				})
+			}
+			all.Wait()
+			front.mu.Lock()
+			defer front.mu.Unlock()
+			assert.True(t, c.least <= front.reads && front.reads <= c.most, "%d renderings for %d pages", front.reads, pages)
+		})
+	}
 }
 
 func TestHtmxWaitsForItsExtension(t *testing.T) {

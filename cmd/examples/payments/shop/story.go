@@ -17,8 +17,10 @@ type storyView struct {
 	// guessed, if something was.
 	Asked bool
 	Guess guess
-	// Charged is how often the bank took money for it.
+	// Charged is how often the bank took money for it, and Why says in words
+	// what made it so.
 	Charged int
+	Why     string
 }
 
 // guess is what a reader said of an order: "yes", "no" or nothing, and how
@@ -48,10 +50,16 @@ func (v storyView) Verdict() string {
 
 // times writes how often something was.
 func times(n int) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "not at all"
+	case 1:
 		return "once"
+	case 2:
+		return "twice"
+	default:
+		return fmt.Sprintf("%d times", n)
 	}
-	return fmt.Sprintf("%d times", n)
 }
 
 // Covered says that the money is not shown yet.
@@ -68,7 +76,7 @@ func (s *shop) story(t till, log []request, c choices, own string) storyView {
 	}
 	requests := latest(log, t.Door)
 	hops = storyOf(requests)
-	v := storyView{till: t, Charged: charges(hops)}
+	v := storyView{till: t, Charged: charges(hops), Why: why(t, requests)}
 	if len(requests) > 0 {
 		v.Guess = s.guesses.of(t.Door, requests[0].Order)
 	}
@@ -141,6 +149,9 @@ func seenFromOutside(hops []hop) []hop {
 	}
 	return out
 }
+
+// guessLimit is how many guesses are remembered.
+const guessLimit = 4096
 
 // guesses remember what was guessed of which order, the latest ones.
 type guesses struct {

@@ -115,8 +115,6 @@ func (t till) sayings() []saying {
 type try struct {
 	answer   answer
 	answered bool
-	// unsent says why there was no request at all, if there was none.
-	unsent error
 }
 
 // state is what one try alone tells the client. A server's error, a conflict
@@ -124,14 +122,11 @@ type try struct {
 // in the HTTP contract.
 func (t try) state() state {
 	switch s := t.answer.Status; {
-	case t.unsent != nil:
-		return stateOpen
 	case !t.answered:
 		return stateUnknown
 	case s >= 200 && s <= 299:
 		return statePaid
-	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusConflict,
-		s == http.StatusTooEarly, s == http.StatusTooManyRequests:
+	case !payments.Settles(s):
 		return stateAgain
 	default:
 		return stateRefused
@@ -140,9 +135,6 @@ func (t try) state() state {
 
 // String says in a line what came of the try.
 func (t try) String() string {
-	if t.unsent != nil {
-		return "not sent, for the fault could not be switched on: " + t.unsent.Error()
-	}
 	if !t.answered {
 		return "no answer"
 	}
@@ -169,10 +161,8 @@ func (t try) String() string {
 // counts: what is paid stays paid, whatever a later send hears. Only a door that
 // is safe, and one key for all sends, make several sends one payment.
 func (tk ticket) after(t till, tries []try, newKeys bool) ticket {
+	tk.Sent += len(tries)
 	for _, tr := range tries {
-		if tr.unsent == nil {
-			tk.Sent++
-		}
 		tk.State = tk.State.with(tr.state())
 	}
 	if tk.State == statePaid && (!t.Safe || newKeys) && tk.Sent > 1 {

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
@@ -24,15 +25,10 @@ type pageView struct {
 	// Payment and OtherPayment are the bodies of the payment requests.
 	Payment      string
 	OtherPayment string
-	// Patience is how long a till waits for an answer.
-	Patience time.Duration
-	Limits   limits
-}
-
-// limits are the bounds that the page names.
-type limits struct {
-	Shoppers, Trouble, AtOnce int
-	Patience, Within          time.Duration
+	Signs        []sign
+	// Saved is the page's address with all choices in it.
+	Saved  string
+	Limits limits
 }
 
 // newPageView is the page without what has to be asked for.
@@ -41,11 +37,7 @@ func newPageView(c choices, patience time.Duration) pageView {
 		choices: c, Faults: faults, Leases: leases,
 		Price: money(amount), OtherPrice: money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
-		Patience: patience,
-		Limits: limits{
-			Shoppers: crowd.MaxShoppers, Trouble: crowd.MaxTrouble, AtOnce: crowd.AtOnce,
-			Patience: crowd.Patience, Within: crowd.Within,
-		},
+		Signs: signs, Limits: newLimits(patience),
 	}
 	for n := range maxTimes {
 		v.Counts = append(v.Counts, n+1)
@@ -53,20 +45,62 @@ func newPageView(c choices, patience time.Duration) pageView {
 	return v
 }
 
+// sign is one of the legend.
+type sign struct {
+	Mark    mark
+	Meaning string
+}
+
+var signs = []sign{
+	{markUnknown, "I do not know"},
+	{markLost, "lost on the way"},
+	{markKilled, "process killed"},
+	{markMoney, "money taken"},
+	{markNote, "no money moved"},
+}
+
 // watchView is what changes by itself.
 type watchView struct {
 	// Accounts are those of the tills, in the tills' order.
 	Accounts []accountView
-	Armed    armed
-	// Lease and Remembers are the settings of the processes behind, as they
-	// are.
-	Lease     string
-	Remembers bool
-	Crowd     crowdView
+	// Now are the settings of the processes behind, and Chosen those that the
+	// next payment or run sets.
+	Now, Chosen settings
+	Crowd       crowdView
 	// Requests are the recent ones, newest first.
 	Requests []requestView
 	// Troubles say what could not be read, and why.
 	Troubles []string
+}
+
+// Set says how the processes behind are set.
+func (v watchView) Set() string { return v.Now.String() }
+
+// Next is what the next payment or run sets, or empty.
+func (v watchView) Next() string {
+	next := v.Chosen
+	if next.Lease == v.Now.Lease {
+		next.Lease = ""
+	}
+	if next.Bank == v.Now.Bank {
+		next.Bank = ""
+	}
+	return next.String()
+}
+
+// String says what s sets.
+func (s settings) String() string {
+	var parts []string
+	if s.Lease != "" {
+		parts = append(parts, "a lease of "+s.Lease)
+	}
+	switch s.Bank {
+	case remembers:
+		parts = append(parts, "a bank that looks at its keys")
+	case forgets:
+		parts = append(parts, "a bank that ignores its keys")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // trouble notes that what could not be read, if err says so.
@@ -146,6 +180,15 @@ func (v accountView) Judgement() string {
 	}
 }
 
+// Question asks for what the story's Why answers.
+func (v accountView) Question() string {
+	question := "Why " + times(v.Story.Charged) + "?"
+	if v.Orders > 1 {
+		question = "The latest order: w" + question[1:]
+	}
+	return question
+}
+
 // money writes minor units as dollars.
 func money(minor int64) string {
 	sign, n := "", uint64(minor)
@@ -206,6 +249,14 @@ type crowdRow struct {
 
 // Extra is how many charges there were beside one for each order.
 func (v crowdRow) Extra() int64 { return v.Ledger.Charges - v.Ledger.Orders }
+
+// TooMany says the same in words.
+func (v crowdRow) TooMany() string {
+	if v.Extra() == 0 {
+		return "each order charged once"
+	}
+	return counted(v.Extra(), "charge") + " too many"
+}
 
 // Wanted, Taken and Over are money as the page shows it.
 func (v crowdRow) Wanted() string { return money(v.Want) }

@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -52,12 +53,11 @@ func TestLogLinesAreWrittenPlainly(t *testing.T) {
 	}
 }
 
-func TestOrdersThatMetTheirFaultAreForgottenOldestFirst(t *testing.T) {
+func TestTheStylesheetsLanesStandWhereTheDrawingsDo(t *testing.T) {
 	t.Parallel()
-	m := newMet(2)
-	var got []bool
-	for _, order := range []string{"a", "a", "b", "c", "b", "a"} {
-		got = append(got, m.first(order))
+	css, err := assets.ReadFile("assets/diagram.css")
+	assert.NoError(t, err)
+	for _, l := range (drawing{}).Lanes() {
+		assert.Contains(t, string(css), fmt.Sprintf("var(--lane) %d%% 0 / 1.5px 100%%", l.X()), "the lane of the %s", l)
 	}
-	assert.Equal(t, got, []bool{true, false, true, true, false, true})
 }

@@ -65,7 +65,15 @@ type Process struct {
 }
 
 // New returns a process. It starts nothing: see Run.
-func New(cfg Config) *Process {
+func New(cfg Config) (*Process, error) {
+	switch {
+	case cfg.Name == "":
+		return nil, errors.New("supervise: Config.Name is required: what the process is called in messages")
+	case cfg.Path == "":
+		return nil, fmt.Errorf("supervise: Config.Path of the %s is required: the program to run", cfg.Name)
+	case cfg.Args == nil:
+		return nil, fmt.Errorf("supervise: Config.Args of the %s is required: it returns the arguments of each start", cfg.Name)
+	}
 	if cfg.Line == nil {
 		cfg.Line = func(string) {}
 	}
@@ -75,7 +83,7 @@ func New(cfg Config) *Process {
 	if cfg.Died == nil {
 		cfg.Died = func(int, string) {}
 	}
-	return &Process{cfg: cfg, up: make(chan struct{})}
+	return &Process{cfg: cfg, up: make(chan struct{})}, nil
 }
 
 // PID returns the process id of the child that is up, or zero.

@@ -68,13 +68,14 @@ func newProcess(t *testing.T, kind string) *process {
 			*list = append(*list, s)
 		}
 	}
-	p.Process = supervise.New(supervise.Config{
+	p.Process, err = supervise.New(supervise.Config{
 		Name:  "child",
 		Path:  "/usr/bin/env",
 		Args:  func(context.Context) ([]string, error) { return []string{childVariable + "=" + kind, program}, nil },
 		Line:  note(&p.lines),
 		Event: note(&p.events),
 	})
+	assert.NoError(t, err)
 	return p
 }
 
@@ -115,6 +116,23 @@ func (p *process) ask(t *testing.T) string {
 	}
 	_, body, _ := strings.Cut(string(reply), "\r\n\r\n")
 	return body
+}
+
+func TestWhatAProcessCannotDoWithoutIsAskedForByName(t *testing.T) {
+	t.Parallel()
+	whole := supervise.Config{Name: "bank", Path: "/bin/true", Args: func(context.Context) ([]string, error) { return nil, nil }}
+	_, err := supervise.New(whole)
+	assert.NoError(t, err)
+	for want, leave := range map[string]func(*supervise.Config){
+		"Config.Name is required":             func(c *supervise.Config) { c.Name = "" },
+		"Config.Path of the bank is required": func(c *supervise.Config) { c.Path = "" },
+		"Config.Args of the bank is required": func(c *supervise.Config) { c.Args = nil },
+	} {
+		cfg := whole
+		leave(&cfg)
+		_, err := supervise.New(cfg)
+		assert.True(t, err != nil && strings.Contains(err.Error(), want), "got %v, want %s", err, want)
+	}
 }
 
 func TestAChildThatIsKilledIsStartedAgainAtTheSameAddress(t *testing.T) {
@@ -197,11 +215,12 @@ func TestAChildThatCannotComeUpAgainIsGivenUpAfterSeveralTries(t *testing.T) {
 
 func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
 	t.Parallel()
-	p := supervise.New(supervise.Config{
+	p, err := supervise.New(supervise.Config{
 		Name: "child",
 		Path: "/does/not/exist",
 		Args: func(context.Context) ([]string, error) { return nil, nil },
 	})
+	assert.NoError(t, err)
 	assert.ErrorIs(t, p.Run(t.Context()), os.ErrNotExist)
 }
 

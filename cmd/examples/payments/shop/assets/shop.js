@@ -9,8 +9,8 @@ const form = document.querySelector("#shop");
 const tills = [...document.querySelectorAll(".till")].map((section) => new Till(section));
 const at = (where) => tills.filter((till) => where === "all" || till.name === where);
 
-// act does what a button asks for. Tills take turns, so that each meets the
-// fault that was switched on for it.
+// act does what a button asks for. Tills take turns: a service that is killed at
+// one would take down what is on its way at the others.
 async function act(button) {
   const [what, where] = button.value.split(" ");
   switch (what) {
@@ -18,6 +18,9 @@ async function act(button) {
       at(where).forEach((till) => till.renew());
       break;
     case "reload":
+      if (!(await setUp(button))) {
+        break;
+      }
       await Promise.all(at(where).map((till) => till.payAndLeave()));
       location.reload();
       break;
@@ -35,12 +38,13 @@ async function act(button) {
         at(where).forEach((till) => till.guessed());
       }
       break;
-    case "apply":
     case "run":
       await post(button);
       break;
     default:
-      await pay(what, where);
+      if (await setUp(button)) {
+        await pay(what, where);
+      }
   }
   refresh();
 }
@@ -66,24 +70,57 @@ async function pay(what, where) {
   }
 }
 
+// refuse says near a button why nothing was done, or with "" that there is no
+// such reason, and returns whether there is none.
+function refuse(button, why) {
+  const refusal = button.closest("#tills, #crowd").querySelector(".refusal");
+  refusal.textContent = why;
+  refusal.hidden = !why;
+  return !why;
+}
+
+const silent = "The demo does not answer. Nothing was done, as far as this page knows.";
+
 // post sends the form as it would be without a script; of the page that comes
 // back only a refusal is of interest. It returns whether there was none.
 async function post(button) {
-  const refused = document.querySelector("#refused");
   let answer;
   try {
     answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
   } catch {
-    refused.textContent = "The demo does not answer. Nothing was done, as far as this page knows.";
-    refused.hidden = false;
-    return false;
+    return refuse(button, silent);
   }
-  refused.hidden = answer.ok;
-  if (!answer.ok) {
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    refused.textContent = page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`;
+  if (answer.ok) {
+    return refuse(button, "");
   }
-  return answer.ok;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return refuse(button, page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`);
+}
+
+// setUp sets lease and bank, where they were chosen and are not so already. It
+// returns whether there is nothing against paying.
+async function setUp(button) {
+  const now = document.querySelector("#set").dataset;
+  const { lease, bank } = Object.fromEntries(new FormData(form));
+  const changes = [];
+  if (lease && lease !== now.lease) {
+    changes.push(["/demo/service", { lease }]);
+  }
+  if (bank && bank !== now.bank) {
+    changes.push(["/demo/bank", { dedupe: bank === "remembers" }]);
+  }
+  for (const [path, body] of changes) {
+    let answer;
+    try {
+      answer = await fetch(path, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    } catch {
+      return refuse(button, silent);
+    }
+    if (!answer.ok) {
+      return refuse(button, `Nothing was sent: PUT ${path} was answered with ${answer.status}.`);
+    }
+  }
+  return refuse(button, "");
 }
 
 // The choices outlive a reload as the orders do, unless the page was opened
@@ -103,8 +140,12 @@ for (const name of choices) {
 }
 
 // link keeps the address of the present choices, as far as they can be meant.
+// What is to stay as it is may be something else elsewhere, so it is named.
 function link() {
-  const made = [...new FormData(form)].filter(([name]) => choices.includes(name) && !form.querySelector(`[name=${name}]:invalid`));
+  const now = document.querySelector("#set").dataset;
+  const made = [...new FormData(form)]
+    .filter(([name]) => choices.includes(name) && !form.querySelector(`[name=${name}]:invalid`))
+    .map(([name, value]) => [name, value || now[name]]);
   document.querySelector("#link").href = `/?${new URLSearchParams(made)}`;
 }
 
@@ -118,7 +159,7 @@ form.addEventListener("change", ({ target }) => {
   refresh();
 });
 // Enter in a field of the crowd runs it; without a script it does nothing.
-document.querySelector(".crowd .fields").addEventListener("keydown", (event) => {
+document.querySelector("#crowd .fields").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target.matches("input")) {
     event.preventDefault();
     form.requestSubmit(event.currentTarget.querySelector("button"));
@@ -142,7 +183,10 @@ for (const event of ["htmx:error", "htmx:response:error"]) {
     }
   });
 }
-document.body.addEventListener("htmx:after:swap", () => stale(false));
+document.body.addEventListener("htmx:after:swap", () => {
+  stale(false);
+  link();
+});
 
 // A page without a script keeps its orders in a cookie, for all tabs alike.
 document.cookie = "shop_orders=; path=/; max-age=0; samesite=strict";

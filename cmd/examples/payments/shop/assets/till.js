@@ -2,10 +2,8 @@
 // when no answer comes. The words are all in the page.
 
 const form = document.querySelector("#shop");
-const patience = Number(form.dataset.patience);
-
-// maxTries is how often a till sends before it leaves the next to the person.
-const maxTries = 12;
+// number is one of the numbers that the page says a till goes by.
+const number = (name) => Number(form.dataset[name]);
 
 const closed = ["paid", "paid-again", "refused"];
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -45,7 +43,6 @@ export class Till {
   // open starts an order. The key comes before the first send and stays.
   open(order, key) {
     this.ticket = { order, key, sent: 0, state: "open", tries: [], running: 0, flying: 0 };
-    this.armed = null;
     this.field("shown").value = 1;
     this.show();
   }
@@ -74,7 +71,6 @@ export class Till {
     }
     const interrupted = saved.running > 0;
     this.ticket = { ...saved, running: 0, flying: 0 };
-    this.armed = saved.sent > 0 ? Promise.resolve() : null;
     if (saved.flying > 0) {
       this.ticket.state = "unknown";
       this.ticket.tries.push("page reloaded before the answer");
@@ -85,19 +81,9 @@ export class Till {
     }
   }
 
-  // pay sends the order once for each click, all at the same time. The chosen
-  // fault is switched on first, once for each order: two clicks wait for it
-  // together.
+  // pay sends the order once for each click, all at the same time.
   async pay(clicks) {
     const ticket = this.ticket;
-    try {
-      await (this.armed ??= arm());
-    } catch (error) {
-      this.armed = null;
-      ticket.tries.push(`not sent, for the fault could not be switched on: ${error.message}`);
-      this.show();
-      return;
-    }
     const first = Promise.all(Array.from({ length: clicks }, () => this.settle(ticket)));
     // A till that waits for a guess does not keep the next one from paying.
     await Promise.race([first, new Promise((done) => (this.waits = done))]);
@@ -111,10 +97,10 @@ export class Till {
     await wait(50);
   }
 
-  // settle sends until there is a result, and gives up after maxTries.
+  // settle sends until there is a result, and gives up after so many tries.
   async settle(ticket = this.ticket) {
     ticket.running++;
-    for (let n = 0; n < maxTries && ticket === this.ticket; n++) {
+    for (let n = 0; n < number("tries") && ticket === this.ticket; n++) {
       const { state, text, pause } = await this.send(ticket);
       ticket.tries.push(text);
       ticket.state = together(ticket.state, state);
@@ -129,7 +115,7 @@ export class Till {
         this.waits?.();
         await new Promise((done) => (this.go = done));
       }
-      await wait(pause ?? Math.min(2000, 250 * 2 ** n));
+      await wait(pause ?? Math.min(number("longestPause"), number("pause") * 2 ** n));
     }
     ticket.running--;
     this.show();
@@ -141,9 +127,15 @@ export class Till {
     this.go?.();
   }
 
-  // send makes one request. No answer and none in time are the same: unknown.
+  // send makes one request, which meets the chosen fault if it is one of the
+  // order's first. No answer and none in time are the same: unknown.
   async send(ticket) {
-    const headers = { "Content-Type": "application/json", "X-Order-Id": ticket.order };
+    const { fault, times } = Object.fromEntries(new FormData(form));
+    const headers = {
+      "Content-Type": "application/json",
+      "X-Order-Id": ticket.order,
+      "X-Demo-Fault": ticket.sent < Number(times) ? fault : "none",
+    };
     const again = ticket.sent > 0;
     if (this.keyed && again && chosen("newkeys")) {
       ticket.key = newKey();
@@ -160,7 +152,7 @@ export class Till {
         method: "POST",
         headers,
         body: again && chosen("otheramount") ? form.dataset.otherPayment : form.dataset.payment,
-        signal: AbortSignal.timeout(patience),
+        signal: AbortSignal.timeout(number("patience")),
       });
       return describe(answer, await answer.text());
     } catch {
@@ -234,20 +226,4 @@ function describe(answer, body) {
   const open = answer.status >= 500 || [408, 409, 425, 429].includes(answer.status);
   const seconds = Number(answer.headers.get("Retry-After"));
   return { state: open ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
-}
-
-// arm switches the chosen fault on for the next requests.
-async function arm() {
-  const { fault, times } = Object.fromEntries(new FormData(form));
-  if (fault === "none") {
-    return;
-  }
-  const answer = await fetch("/demo/faults", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ fault, times: Number(times) }),
-  });
-  if (!answer.ok) {
-    throw new Error(`POST /demo/faults was answered with ${answer.status}`);
-  }
 }
