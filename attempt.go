@@ -28,7 +28,8 @@ const (
 type Completion struct {
 	Verdict Verdict
 	// Reply is what the caller gets, and repeats too under VerdictKeep. Of
-	// VerdictKeepNoReply its status alone is saved.
+	// VerdictKeepNoReply its status alone is saved, and so it is where the name
+	// of a header cannot be saved (see Header), which is logged.
 	Reply Reply
 	// Undo rolls the business transaction back and keeps the reply all the
 	// same, in a commit of its own (R13).

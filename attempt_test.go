@@ -188,6 +188,30 @@ func TestAtTheHandlerDeadline(t *testing.T) {
 	})
 }
 
+// A name that could not be read back fails Finish for good: without its end the
+// work would run at every retry.
+func TestAReplyThatCannotBeSavedIsNotKept(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "Bad:Name", "Bad\nName"} {
+		var log bytes.Buffer
+		store := newFaultStore(t)
+		g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		assert.NoError(t, err)
+		reply := semel.Reply{Status: 201, Header: semel.Header{name: {"x"}, "Good": {"y"}}, Body: []byte("paid")}
+		first, err := g.Run(t.Context(), call("a"), func(context.Context) semel.Completion {
+			return semel.Completion{Verdict: semel.VerdictKeep, Reply: reply}
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, first.Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, first.Reply, reply)
+		assert.Contains(t, log.String(), "level=ERROR msg=\"semel: the reply cannot be saved")
+		again, err := g.Do(t.Context(), call("a"), mustNotRun(t))
+		assert.NoError(t, err)
+		assert.Equal(t, again.Outcome, semel.OutcomeReplyNotKept)
+		assert.Equal(t, again.Reply, semel.Reply{Status: 201})
+	}
+}
+
 // Nobody is told of work past its deadline but by the log.
 func TestHowForgottenWorkEndedIsLogged(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 func (a *attempt) finish(c Completion) (Result, error) {
 	a.heartbeat.stop()
 	defer a.cancel(context.Canceled)
-	c = a.weigh(c)
+	c = a.savable(a.weigh(c))
 	held, err := a.save(c)
 	if held.Status == HeldSuperseded || held.Status == HeldFinal {
 		return a.superseded()
@@ -52,6 +52,20 @@ func (a *attempt) weigh(c Completion) Completion {
 		c.Verdict = VerdictUnknown
 	case !a.replyStarted.Load() && c.Verdict == VerdictUnknown && a.rollbackUndoesAll():
 		c.Verdict = VerdictNotApplied
+	}
+	return c
+}
+
+// savable takes away a reply that no store could save. The work is done all the
+// same, and would run again at every retry if its end were not saved.
+func (a *attempt) savable(c Completion) Completion {
+	if c.Verdict != VerdictKeep {
+		return c
+	}
+	if err := c.Reply.Header.check(); err != nil {
+		a.guard.cfg.Logger.Error("semel: the reply cannot be saved, so that repeats will not get it",
+			"operation_id", a.record.OperationID.String(), "attempt", a.record.Attempt, "error", err)
+		c.Verdict = VerdictKeepNoReply
 	}
 	return c
 }

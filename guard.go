@@ -33,8 +33,8 @@ type Config struct {
 	// Observer is told what happens. Default none.
 	Observer Observer
 	// Logger gets what no caller is there to be told: the end of work that
-	// returned past its deadline, and the stack of a panic. It gets neither keys
-	// nor scopes. Default slog.Default().
+	// returned past its deadline, a reply that cannot be saved, and the stack of
+	// a panic. It gets neither keys nor scopes. Default slog.Default().
 	Logger *slog.Logger
 }
 

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"encoding"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
 
 // Header is the header of a saved reply: canonical field names, each with its
-// values in order.
+// values in order. A name that is empty, or has a colon or a line break in it,
+// cannot be saved.
 type Header map[string][]string
 
 var (
@@ -26,34 +26,66 @@ var headerLine = strings.NewReplacer("\r", " ", "\n", " ")
 // that a person can read the stored column. Values may hold any bytes but line
 // breaks, which become spaces; a name that could not be read back is an error.
 func (h Header) MarshalText() ([]byte, error) {
-	var b bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if name == "" || strings.ContainsAny(name, ":\r\n") {
-			return nil, fmt.Errorf("semel: header name %q cannot be saved", name)
-		}
-		for _, value := range h[name] {
-			b.WriteString(name)
-			b.WriteString(": ")
-			b.WriteString(headerLine.Replace(value))
-			b.WriteByte('\n')
+	var few [16]string // enough for most, so that the text is all that is allocated
+	names, size := few[:0], 0
+	for name, values := range h {
+		names = append(names, name)
+		for _, value := range values {
+			size += len(name) + len(": ") + len(value) + len("\n")
 		}
 	}
-	return b.Bytes(), nil
+	slices.Sort(names)
+	text := make([]byte, 0, size)
+	for _, name := range names {
+		if err := checkHeaderName(name); err != nil {
+			return nil, err
+		}
+		for _, value := range h[name] {
+			text = append(text, name...)
+			text = append(text, ": "...)
+			text = append(text, headerLine.Replace(value)...)
+			text = append(text, '\n')
+		}
+	}
+	return text, nil
+}
+
+// check returns the error that MarshalText would.
+func (h Header) check() error {
+	for name := range h {
+		if err := checkHeaderName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkHeaderName(name string) error {
+	if name == "" || strings.ContainsAny(name, ":\r\n") {
+		return fmt.Errorf("semel: header name %q cannot be saved", name)
+	}
+	return nil
 }
 
 // UnmarshalText reads what MarshalText wrote. A line without a colon is an
 // error.
 func (h *Header) UnmarshalText(text []byte) error {
 	*h = nil
+	values := make([]string, 0, bytes.Count(text, []byte{'\n'})) // one array for all
 	for line := range strings.Lines(string(text)) {
 		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		if !ok {
 			return fmt.Errorf("semel: saved header line %q has no colon", line)
 		}
 		if *h == nil {
-			*h = Header{}
+			*h = make(Header, cap(values))
 		}
-		(*h)[name] = append((*h)[name], value)
+		if earlier := (*h)[name]; earlier != nil {
+			(*h)[name] = append(earlier, value)
+			continue
+		}
+		values = append(values, value)
+		(*h)[name] = slices.Clip(values[len(values)-1:])
 	}
 	return nil
 }

@@ -28,6 +28,12 @@ func TestHeaderText(t *testing.T) {
 		assert.NoError(t, back.UnmarshalText(text))
 		assert.Equal(t, back, h)
 	})
+	t.Run("reads back the values of one name together, wherever their lines stand", func(t *testing.T) {
+		t.Parallel()
+		var back semel.Header
+		assert.NoError(t, back.UnmarshalText([]byte("A: 1\nB: 2\nA: 3\nA: 4\nC: 5")))
+		assert.Equal(t, back, semel.Header{"A": {"1", "3", "4"}, "B": {"2"}, "C": {"5"}})
+	})
 	t.Run("has a space for each line break in a value, so that no value becomes a field", func(t *testing.T) {
 		t.Parallel()
 		text, err := semel.Header{"X": {"a\r\nSet-Cookie: stolen\nb\rc"}}.MarshalText()

@@ -94,7 +94,7 @@ func (p *SettleParams) check() error {
 		return configError("Expect", "is required: the record as you saw it")
 	}
 	if p.Reply != nil {
-		if _, err := p.Reply.Header.MarshalText(); err != nil {
+		if err := p.Reply.Header.check(); err != nil {
 			return configError("Reply", err.Error())
 		}
 	}

@@ -52,7 +52,7 @@ func (s *Store) remove(e *entry, now time.Time) {
 	r.Now, r.Expires = now, now
 	_, tombstone := r.Sweep()
 	if tombstone {
-		s.write(e, &r)
+		s.write(e, &r, nil)
 		return
 	}
 	s.unlink(e)

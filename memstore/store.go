@@ -114,10 +114,12 @@ func (s *Store) Begin(_ context.Context, p semel.BeginParams) (semel.BeginResult
 			e = &entry{}
 			s.records[at] = e
 		}
-		s.write(e, &r)
+		s.write(e, &r, nil)
 	}
 	if res.Outcome == semel.BeginReplay {
-		res.Record.Reply.Header = headerOf(e.header)
+		if err := res.Record.Reply.Header.UnmarshalText(e.header); err != nil {
+			return semel.BeginResult{}, err
+		}
 	}
 	s.log(p.AuditEntry(&res))
 	return res, nil
@@ -130,12 +132,13 @@ func (s *Store) Extend(_ context.Context, c semel.Claim, p semel.ExtendParams) (
 	e, r := s.read(id{c.Scope, c.Key})
 	held, changed := r.Extend(c, p)
 	if changed {
-		s.write(e, &r)
+		s.write(e, &r, nil)
 	}
 	return held, nil
 }
 
-// Finish ends c. It copies the reply, and returns no error.
+// Finish ends c. It copies the reply. A header that cannot be saved (see
+// semel.Header) is an error, and changes nothing.
 func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,8 +147,12 @@ func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (
 	if !changed {
 		return held, nil
 	}
+	header, err := r.Reply.Header.MarshalText()
+	if err != nil {
+		return semel.Held{}, err
+	}
 	r.Reply.Body = slices.Clone(r.Reply.Body)
-	s.write(e, &r)
+	s.write(e, &r, header)
 	s.log(p.AuditEntry(&r, changed))
 	s.shedReplies(e, r.Now)
 	return held, nil
@@ -157,7 +164,9 @@ func (s *Store) Get(_ context.Context, scope, key string) (semel.Record, error) 
 	defer s.mu.Unlock()
 	e, r := s.read(id{scope, key})
 	if e != nil {
-		r.Reply.Header = headerOf(e.header)
+		if err := r.Reply.Header.UnmarshalText(e.header); err != nil {
+			return semel.Record{}, err
+		}
 	}
 	return r, nil
 }
@@ -217,10 +226,11 @@ func (s *Store) read(at id) (*entry, semel.Record) {
 }
 
 // write replaces the entry's record and puts it where its new state belongs.
-func (s *Store) write(e *entry, r *semel.Record) {
+// Only the Finish that keeps a reply has a header.
+func (s *Store) write(e *entry, r *semel.Record, header []byte) {
 	s.unlink(e)
 	s.replyBytes -= e.replySize()
-	e.record, e.header = *r, fieldsOf(r.Reply.Header)
+	e.record, e.header = *r, header
 	e.record.Reply.Header = nil
 	s.replyBytes += e.replySize()
 	s.link(e)

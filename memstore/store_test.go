@@ -235,6 +235,30 @@ func TestTheLogOfSettlementsIsBounded(t *testing.T) {
 	assert.True(t, got >= memstore.MaxAudits && got <= 2*memstore.MaxAudits, "lines kept: %d", got)
 }
 
+func TestAHeaderIsSavedAsText(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, memstore.Config{})
+	p := params("key")
+	begun := begin(t, s, p)
+	claim := begun.Record.Claim()
+	end := done("paid")
+	end.Retention = retention
+	end.Reply.Header = semel.Header{"Bad:Name": {"x"}}
+	_, err := s.Finish(t.Context(), claim, end)
+	assert.True(t, err != nil, "a name that cannot be saved was saved")
+	wantStates(t, s, map[string]semel.State{"key": semel.StateRunning})
+
+	end.Reply.Header = semel.Header{"Two": {"1", "2"}, "One": {"a\nb"}, "None": {}}
+	_, err = s.Finish(t.Context(), claim, end)
+	assert.NoError(t, err)
+	end.Reply.Header["Two"][0] = "changed afterwards"
+	rec, err := s.Get(t.Context(), "scope", "key")
+	assert.NoError(t, err)
+	assert.Equal(t, rec.Reply.Header, semel.Header{"Two": {"1", "2"}, "One": {"a b"}}, "as every store reads it back")
+	p.Token = semel.NewToken()
+	assert.Equal(t, begin(t, s, p).Record.Reply.Header, rec.Reply.Header)
+}
+
 func TestAllocations(t *testing.T) { // not parallel: it counts allocations
 	s := newStore(t, memstore.Config{})
 	reply := semel.Reply{
