@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"sync"
@@ -90,6 +91,9 @@ func (x *exchange) readBody() *problem {
 		return x.tooLarge(limit)
 	}
 	if r.Body == nil || r.Body == http.NoBody {
+		if r.ContentLength != 0 {
+			return x.readOutside()
+		}
 		return nil
 	}
 	x.limitReading()
@@ -109,6 +113,9 @@ func (x *exchange) readBody() *problem {
 				// Somebody outside has read the break already: net/http
 				// reports it once, and says EOF from then on.
 				return x.unreadable(io.ErrUnexpectedEOF)
+			}
+			if r.ContentLength < 0 && len(data) == 0 && formWasRead(r) {
+				return x.readOutside()
 			}
 			x.body.data = data
 			return nil
@@ -148,6 +155,25 @@ func (x *exchange) unreadable(err error) *problem {
 	}
 	return &problem{code: ProblemBodyIncomplete}
 }
+
+// formWasRead reports whether somebody outside has read the body as a form, as
+// FormValue does. Of a body without a length nothing else would show it.
+func formWasRead(r *http.Request) bool {
+	if r.PostForm == nil || r.MultipartForm != nil {
+		return r.MultipartForm != nil
+	}
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) //nolint:errcheck // net/http does not look either.
+	return media == "application/x-www-form-urlencoded"
+}
+
+// readOutside refuses a request whose body is gone: it would pass for any other
+// under its key.
+func (x *exchange) readOutside() *problem {
+	x.cause = errReadOutside
+	return &problem{code: ProblemBodyIncomplete, detail: "The server has lost the body before it was compared."}
+}
+
+var errReadOutside = errors.New("semelhttp: a layer outside has read the body and not put it back")
 
 // closeConnection tells an HTTP/1 client to stop sending.
 func (x *exchange) closeConnection() {

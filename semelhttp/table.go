@@ -151,7 +151,7 @@ var problemTypes = []problemType{
 	{
 		code: ProblemBodyIncomplete, status: http.StatusBadRequest, outcome: outcomeReleased, retry: true,
 		title:   "The body did not arrive whole",
-		meaning: "The connection broke, or the body was badly framed. Nothing ran.",
+		meaning: "The connection broke, the body was badly framed, or a layer of the service had read it before Semel could. Nothing ran.",
 		advice:  "Send the same request with the same key.",
 	},
 	{
