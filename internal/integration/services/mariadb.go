@@ -35,13 +35,18 @@ func StartMariaDB() (*MariaDB, error) {
 		name:  "mariadb",
 		ready: "ready for connections",
 		end:   syscall.SIGKILL, endName: "KILL",
-		argv: func(s *Server) []string {
+		prepare: func() error {
+			_, err := run(m.folder, paths["mariadb-install-db"], "--no-defaults", "--datadir="+filepath.Join(m.folder, "data"),
+				"--auth-root-authentication-method=normal", "--skip-test-db")
+			return err
+		},
+		argv: func() ([]string, error) {
 			return []string{
 				paths["mariadbd"], "--no-defaults",
-				"--datadir=" + filepath.Join(s.folder, "data"),
-				"--tmpdir=" + s.folder,
+				"--datadir=" + filepath.Join(m.folder, "data"),
+				"--tmpdir=" + m.folder,
 				"--bind-address=" + host,
-				"--port=" + strconv.Itoa(s.port),
+				"--port=" + strconv.Itoa(m.port),
 				"--socket=sock", // in the data, so that a long temporary folder does no harm
 				"--pid-file=pid",
 				"--skip-name-resolve",
@@ -51,14 +56,10 @@ func StartMariaDB() (*MariaDB, error) {
 				"--skip-log-bin",
 				// Four processes with 64 each, and the tests beside them.
 				"--max-connections=400",
-			}
+			}, nil
 		},
 	}
-	return m, launch(&m.Server, 0, func(s *Server) error {
-		_, err := run(s.folder, paths["mariadb-install-db"], "--no-defaults", "--datadir="+filepath.Join(s.folder, "data"),
-			"--auth-root-authentication-method=normal", "--skip-test-db")
-		return err
-	})
+	return m, m.launch()
 }
 
 // DSN returns the data source name of the server, without a database, as

@@ -54,19 +54,20 @@ func StartPostgres() (*Postgres, error) {
 		ready: "database system is ready to accept connections",
 		held:  "shared memory block",
 		end:   syscall.SIGQUIT, endName: "QUIT",
-		argv: func(s *Server) []string {
-			argv := []string{paths["postgres"], "-D", "data", "-p", strconv.Itoa(s.port)}
+		prepare: func() error {
+			_, err := run(p.folder, paths["initdb"], "-D", filepath.Join(p.folder, "data"), "-U", postgresUser,
+				"--auth=trust", "--no-sync", "--no-instructions", "--locale=C", "--encoding=UTF8")
+			return err
+		},
+		argv: func() ([]string, error) {
+			argv := []string{paths["postgres"], "-D", "data", "-p", strconv.Itoa(p.port)}
 			for _, setting := range postgresSettings {
 				argv = append(argv, "-c", setting)
 			}
-			return argv
+			return argv, nil
 		},
 	}
-	return p, launch(&p.Server, 0, func(s *Server) error {
-		_, err := run(s.folder, paths["initdb"], "-D", filepath.Join(s.folder, "data"), "-U", postgresUser,
-			"--auth=trust", "--no-sync", "--no-instructions", "--locale=C", "--encoding=UTF8")
-		return err
-	})
+	return p, p.launch()
 }
 
 // URL returns the URL of the database that every instance has. Tests of the

@@ -26,8 +26,19 @@ type Redis struct {
 // *MissingError where Redis is not installed.
 func StartRedis() (*Redis, error) { return startRedis(0, "--databases", strconv.Itoa(redisDatabases)) }
 
-// startRedis starts a server with more settings; the port that is higher by
-// beside must be free, too.
+// StartReplica starts a replica of master and returns when it has what the
+// master has. Do("REPLICAOF", "NO", "ONE") makes it a master, until its next
+// Start.
+func StartReplica(master *Redis) (*Redis, error) {
+	r, err := startRedis(0, "--replicaof", host, strconv.Itoa(master.port), "--databases", strconv.Itoa(redisDatabases))
+	if err != nil {
+		return nil, err
+	}
+	return r, r.waitFor("INFO replication", "master_link_status:up")
+}
+
+// startRedis starts a server with more settings, which needs a second port if
+// beside is not zero.
 func startRedis(beside int, settings ...string) (*Redis, error) {
 	server, err := find("redis-server")
 	if err != nil {
@@ -39,18 +50,20 @@ func startRedis(beside int, settings ...string) (*Redis, error) {
 	}
 	r := &Redis{cli: cli}
 	r.Server = Server{
-		name:  "redis",
-		ready: "Ready to accept connections",
-		end:   syscall.SIGKILL, endName: "KILL",
-		argv: func(s *Server) []string {
+		name:   "redis",
+		beside: beside,
+		ready:  "Ready to accept connections",
+		end:    syscall.SIGKILL, endName: "KILL",
+		argv: func() ([]string, error) {
 			return append([]string{
-				server, "--bind", host, "--port", strconv.Itoa(s.port), "--daemonize", "no",
+				server, "--bind", host, "--port", strconv.Itoa(r.port), "--daemonize", "no",
 				// A write is on the disk when it is acknowledged, and nothing is evicted.
 				"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--maxmemory-policy", "noeviction",
-			}, settings...)
+				"--repl-diskless-sync-delay", "0", // one replica is waited for, not several
+			}, settings...), nil
 		},
 	}
-	return r, launch(&r.Server, beside, func(*Server) error { return nil })
+	return r, r.launch()
 }
 
 // URL returns the URL of database 0. Tests of the server itself use it; others

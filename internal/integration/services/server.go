@@ -40,8 +40,12 @@ type Server struct {
 	name   string
 	folder string
 	port   int
-	// argv returns the program and its arguments.
-	argv func(s *Server) []string
+	// beside is how much higher another port of the server is; zero: there is none.
+	beside int
+	// prepare fills a new folder. Default: nothing is to be done.
+	prepare func() error
+	// argv returns the program and its arguments, when the port is known.
+	argv func() ([]string, error)
 	// ready is what the program logs when it accepts connections.
 	ready string
 	// held is what it logs if its predecessor has not ended altogether.
@@ -54,9 +58,8 @@ type Server struct {
 	running *process
 }
 
-// launch gives a server a folder and a port, and starts it. prepare fills the
-// folder. The port that is higher by beside must be free, too.
-func launch(s *Server, beside int, prepare func(s *Server) error) error {
+// launch gives the server a folder and a port, and starts it.
+func (s *Server) launch() error {
 	w, err := watched()
 	if err != nil {
 		return err
@@ -64,11 +67,13 @@ func launch(s *Server, beside int, prepare func(s *Server) error) error {
 	if s.folder, err = w.newFolder(s.name); err != nil {
 		return err
 	}
-	if err := prepare(s); err != nil {
-		return fmt.Errorf("prepare %s: %w", s.name, err)
+	if s.prepare != nil {
+		if err := s.prepare(); err != nil {
+			return fmt.Errorf("prepare %s: %w", s.name, err)
+		}
 	}
 	for range startTries {
-		if s.port, err = freePort(beside); err != nil {
+		if s.port, err = freePort(s.beside); err != nil {
 			return err
 		}
 		if err = s.Start(); err == nil || !strings.Contains(err.Error(), "in use") {
@@ -109,7 +114,11 @@ func (s *Server) startOnce(late time.Time) error {
 	if err != nil {
 		return err
 	}
-	if s.running, err = begin(s.folder, s.endName, log, s.argv(s)...); err != nil {
+	argv, err := s.argv()
+	if err != nil {
+		return err
+	}
+	if s.running, err = begin(s.folder, s.endName, log, argv...); err != nil {
 		return fmt.Errorf("start %s: %w", s.name, err)
 	}
 	for {
