@@ -15,14 +15,16 @@ const (
 	// busBeside is how much higher the port is on which the nodes of a Redis
 	// Cluster talk with each other.
 	busBeside = 10_000
+	// replicated is what a replica says when it has what its master has.
+	replicated = "master_link_status:up"
 )
 
 // RedisCluster is a Redis Cluster of three masters with a replica each. Which
 // is which changes with a failover: ask a node for its ROLE.
 type RedisCluster struct{ Nodes []*Redis }
 
-// StartRedisCluster starts a new cluster and returns when all nodes know it
-// and all slots are served. A node that is down for two seconds is replaced by
+// StartRedisCluster starts a new cluster and returns when all nodes know it,
+// all slots are served and each replica has what its master has. A node that is down for two seconds is replaced by
 // its replica. The error is a *MissingError where Redis is not installed.
 func StartRedisCluster() (*RedisCluster, error) {
 	c := &RedisCluster{Nodes: make([]*Redis, clusterNodes)}
@@ -48,8 +50,17 @@ func (c *RedisCluster) join() error {
 		return fmt.Errorf("make a Redis Cluster: %w: %s", err, said)
 	}
 	for _, node := range c.Nodes {
-		if err := node.waitFor("cluster info", "cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6"); err != nil {
+		if err := node.waitFor("CLUSTER INFO", "cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6"); err != nil {
 			return err
+		}
+		role, err := node.Do("ROLE")
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(role, "slave") {
+			if err := node.waitFor("INFO replication", replicated); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

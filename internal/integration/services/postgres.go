@@ -34,6 +34,7 @@ type Postgres struct {
 	Server
 
 	createdb  string
+	dropdb    string
 	databases atomic.Int64
 }
 
@@ -41,14 +42,14 @@ type Postgres struct {
 // PostgreSQL is not installed.
 func StartPostgres() (*Postgres, error) {
 	paths := make(map[string]string)
-	for _, program := range []string{"postgres", "initdb", "createdb"} {
+	for _, program := range []string{"postgres", "initdb", "createdb", "dropdb"} {
 		path, err := findPostgres(program)
 		if err != nil {
 			return nil, err
 		}
 		paths[program] = path
 	}
-	p := &Postgres{createdb: paths["createdb"]}
+	p := &Postgres{createdb: paths["createdb"], dropdb: paths["dropdb"]}
 	p.Server = Server{
 		name:  "postgres",
 		ready: "database system is ready to accept connections",
@@ -74,15 +75,22 @@ func StartPostgres() (*Postgres, error) {
 // server itself use it; others want NewDatabase.
 func (p *Postgres) URL() string { return postgresURL(p.Addr(), "postgres") }
 
-// NewDatabase makes an empty database and returns its URL. It is there until
-// the server's end.
+// NewDatabase makes an empty database and returns its URL. It is dropped at the
+// test's end: PostgreSQL tends each one it has, and each takes some megabytes.
 func (p *Postgres) NewDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test%d", p.databases.Add(1))
-	if _, err := run(p.folder, p.createdb, "-h", host, "-p", strconv.Itoa(p.port), "-U", postgresUser, name); err != nil {
+	if _, err := p.client(p.createdb, name); err != nil {
 		t.Fatalf("make a database in PostgreSQL: %v", err)
 	}
+	t.Cleanup(func() {
+		p.client(p.dropdb, "--force", name) //nolint:errcheck // a test may leave the server down
+	})
 	return postgresURL(p.Addr(), name)
+}
+
+func (p *Postgres) client(program string, args ...string) (string, error) {
+	return run(p.folder, append([]string{program, "-h", host, "-p", strconv.Itoa(p.port), "-U", postgresUser}, args...)...)
 }
 
 // StopImmediate ends the server as "pg_ctl stop -m immediate" does: its

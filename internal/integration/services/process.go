@@ -113,11 +113,12 @@ func run(folder string, argv ...string) (string, error) {
 	return string(said), nil
 }
 
-// serverUser returns the user that servers run as, or nil for the one who
-// started the tests: PostgreSQL and PgBouncer refuse to run as root.
+// serverUser returns the user that servers run as: the one who started the
+// tests, or nobody in place of root, as whom PostgreSQL and PgBouncer refuse to
+// run.
 func serverUser() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
+	if uid := os.Geteuid(); uid != 0 {
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(os.Getegid()), NoSetGroups: true}, nil
 	}
 	nobody, err := user.Lookup("nobody")
 	if err != nil {

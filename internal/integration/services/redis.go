@@ -34,7 +34,7 @@ func StartReplica(master *Redis) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, r.waitFor("INFO replication", "master_link_status:up")
+	return r, r.waitFor("INFO replication", replicated)
 }
 
 // startRedis starts a server with more settings, which needs a second port if

@@ -76,11 +76,17 @@ func (s *Server) launch() error {
 		if s.port, err = freePort(s.beside); err != nil {
 			return err
 		}
-		if err = s.Start(); err == nil || !strings.Contains(err.Error(), "in use") {
+		if err = s.Start(); !portTaken(err) {
 			return err
 		}
 	}
 	return err
+}
+
+// portTaken says whether a start failed because somebody else listens on the
+// port. All the servers say it in these words.
+func portTaken(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "in use")
 }
 
 // Addr returns the host and port of the server; they stay the same.

@@ -119,7 +119,7 @@ func (w *watch) newFolder(name string) (string, error) {
 		return "", err
 	}
 	user, err := serverUser()
-	if err != nil || user == nil {
+	if err != nil {
 		return folder, err
 	}
 	return folder, os.Chown(folder, int(user.Uid), int(user.Gid))
