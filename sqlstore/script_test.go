@@ -43,7 +43,7 @@ func TestStatementsThatWouldEndTheTransactionAreRefused(t *testing.T) {
 		"SELECT $('a'); COMMIT",
 		"SELECT ?1; COMMIT",
 	} {
-		err := checkStatement(query)
+		err := sqliteSyntax.check(query)
 		assert.True(t, err != nil, "%q is refused", query)
 	}
 }
@@ -79,7 +79,7 @@ func TestOtherStatementsAreNot(t *testing.T) {
 		"SELECT $a, @a, :a, ?, ?1 FROM t",
 		"SELECT a$b FROM t",
 	} {
-		assert.NoError(t, checkStatement(query), "%q", query)
+		assert.NoError(t, sqliteSyntax.check(query), "%q", query)
 	}
 }
 
@@ -91,9 +91,9 @@ func FuzzCheckStatement(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		quoted := "SELECT '" + strings.ReplaceAll(s, "'", "''") + "'"
-		assert.NoError(t, checkStatement(quoted), "%q", quoted)
+		assert.NoError(t, sqliteSyntax.check(quoted), "%q", quoted)
 		refused := quoted + "; COMMIT"
-		assert.True(t, checkStatement(refused) != nil, "%q is refused", refused)
-		checkStatement(s) //nolint:errcheck // it must end, whatever it says.
+		assert.True(t, sqliteSyntax.check(refused) != nil, "%q is refused", refused)
+		sqliteSyntax.check(s) //nolint:errcheck // it must end, whatever it says.
 	})
 }

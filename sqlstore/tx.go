@@ -91,7 +91,7 @@ func (t *JoinedTx) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 
 // use returns the transaction for one statement.
 func (t *JoinedTx) use(query string) (*sql.Tx, error) {
-	if err := checkStatement(query); err != nil {
+	if err := t.joint.store.dialect.syntax.check(query); err != nil {
 		return nil, err
 	}
 	return t.joint.current()

@@ -19,6 +19,7 @@ var roles = map[string]func() error{
 	"sqlite-load":   sqliteLoad,
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
+	"sql-worker":    sqlWorker,
 }
 
 func TestMain(m *testing.M) {

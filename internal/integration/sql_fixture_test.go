@@ -1,0 +1,197 @@
+package integration
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/internal/integration/services"
+	"github.com/semel-dev/semel/internal/testhook"
+	"github.com/semel-dev/semel/sqlstore"
+)
+
+// sqlServer is what a test has to say differently to one server than to
+// another.
+type sqlServer struct {
+	driver string
+	open   func(driverName, dsn string) (*sqlstore.Handles, error)
+	// database makes an empty database and returns two names of it: that of
+	// the store and that of the test, which leads past a pooler.
+	database func(t testing.TB) (dsn, direct string)
+
+	clock            []string // makes shift(): by how much the clock was moved
+	payments, insert string   // the business table, and how a row is added
+	counting         []string
+	writes           string   // how many there were
+	stall            []string // in a transaction, keeps all writers waiting
+	resume           string
+	hold             string // locks the row of a scope and a key
+}
+
+// sqlWays are the ways to reach a server, each of which the contract is held
+// to.
+var sqlWays = map[string]*sqlServer{
+	"PostgreSQL":                             postgresBy("", sqlstore.OpenPostgreSQL),
+	"PostgreSQL by the simple protocol":      postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQL),
+	"PostgreSQL behind PgBouncer":            pooled(postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQLThroughPooler)),
+	"PostgreSQL behind PgBouncer, exec mode": pooled(postgresBy("&default_query_exec_mode=exec", sqlstore.OpenPostgreSQLThroughPooler)),
+}
+
+// postgresBy is PostgreSQL as a URL with query and an Open function reach it.
+func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handles, error)) *sqlServer {
+	return &sqlServer{
+		driver: "pgx",
+		open:   open,
+		database: func(t testing.TB) (dsn, direct string) {
+			direct = services.SharedPostgres(t).NewDatabase(t)
+			return direct + query, direct
+		},
+		clock: []string{
+			"CREATE TABLE clock (micros bigint NOT NULL)",
+			"CREATE FUNCTION shift() RETURNS bigint LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN (SELECT micros FROM clock); END'",
+			"INSERT INTO clock VALUES (0)",
+		},
+		payments: "CREATE TABLE payments (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL)",
+		insert:   "INSERT INTO payments (key) VALUES ($1)",
+		counting: []string{
+			"CREATE SEQUENCE writes",
+			`CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS
+				'BEGIN PERFORM nextval(''writes''); RETURN NULL; END'`,
+			"CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON semel_records FOR EACH ROW EXECUTE FUNCTION count_write()",
+		},
+		writes: "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM writes",
+		stall:  []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
+		resume: "ROLLBACK",
+		hold:   "SELECT state FROM semel_records WHERE scope = $1 AND idempotency_key = $2 FOR UPDATE",
+	}
+}
+
+// pooled is a way that leads through PgBouncer.
+func pooled(server *sqlServer) *sqlServer {
+	direct := server.database
+	server.database = func(t testing.TB) (string, string) {
+		dsn, to := direct(t)
+		return strings.Replace(dsn, services.SharedPostgres(t).Addr(), services.SharedPgBouncer(t).Addr(), 1), to
+	}
+	return server
+}
+
+// sqlStore is a store on a server with what a test wants to know about it.
+type sqlStore struct {
+	*sqlstore.Store
+
+	server  *sqlServer
+	way     string
+	dsn     string
+	handles *sqlstore.Handles
+	test    *sql.DB // of the test's own, past any pooler
+}
+
+// openSQL opens a store that exists.
+func openSQL(ctx context.Context, way, dsn string) (*sqlStore, error) {
+	s := &sqlStore{way: way, server: sqlWays[way], dsn: dsn}
+	var err error
+	if s.handles, err = s.server.open(s.server.driver, dsn); err != nil {
+		return nil, err
+	}
+	s.Store, err = sqlstore.New(ctx, s.handles, sqlstore.Config{Hooks: testhook.Hooks{ClockShift: "shift()"}})
+	return s, err
+}
+
+// newSQL returns a new store in a database of its own.
+func newSQL(t testing.TB, way string) *sqlStore {
+	t.Helper()
+	server := sqlWays[way]
+	dsn, direct := server.database(t)
+	h, err := server.open(server.driver, dsn)
+	assert.NoError(t, err)
+	assert.NoError(t, sqlstore.Migrate(t.Context(), h))
+	assert.NoError(t, h.Close())
+	s, err := openSQL(t.Context(), way, dsn)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.handles.Close()) })
+	s.test, err = sql.Open(server.driver, direct)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.test.Close()) })
+	for _, statement := range slices.Concat(server.clock, []string{server.payments}, server.counting) {
+		s.exec(t, statement)
+	}
+	return s
+}
+
+func (s *sqlStore) exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	_, err := s.test.Exec(statement, args...)
+	assert.NoError(t, err, statement)
+}
+
+// number asks the database for one.
+func (s *sqlStore) number(t testing.TB, query string, args ...any) int64 {
+	t.Helper()
+	var n int64
+	assert.NoError(t, s.test.QueryRow(query, args...).Scan(&n), query)
+	return n
+}
+
+// advance moves the server's clock for this store, in every process.
+func (s *sqlStore) advance(t testing.TB, d time.Duration) {
+	t.Helper()
+	s.exec(t, fmt.Sprintf("UPDATE clock SET micros = micros + %d", d.Microseconds()))
+}
+
+func (s *sqlStore) payments(t testing.TB) int {
+	t.Helper()
+	return int(s.number(t, "SELECT count(*) FROM payments"))
+}
+
+// stall keeps every writer of keys waiting.
+func (s *sqlStore) stall(t testing.TB) (resume func()) {
+	t.Helper()
+	conn, err := s.test.Conn(t.Context())
+	assert.NoError(t, err)
+	for _, statement := range s.server.stall {
+		_, err = conn.ExecContext(t.Context(), statement)
+		assert.NoError(t, err, statement)
+	}
+	return func() {
+		_, err := conn.ExecContext(context.Background(), s.server.resume)
+		assert.NoError(t, err)
+		assert.NoError(t, conn.Close())
+	}
+}
+
+// hold locks the row of a key, as a rival that is about to write it does, and
+// leaves it as it is.
+func (s *sqlStore) hold(t testing.TB, scope, key string) (release func()) {
+	t.Helper()
+	tx, err := s.test.BeginTx(context.Background(), nil)
+	assert.NoError(t, err)
+	var state int
+	assert.NoError(t, tx.QueryRow(s.server.hold, []byte(scope), []byte(key)).Scan(&state))
+	return func() { assert.NoError(t, tx.Rollback()) }
+}
+
+// pay is the work of joined mode: one row in the business table.
+func (w *sqlServer) pay(ctx context.Context) error {
+	tx, err := sqlstore.Tx(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, w.insert, "paid")
+	return err
+}
+
+// worker is a process that shares the store with the test.
+func (s *sqlStore) worker() *exec.Cmd {
+	return command("sql-worker", wayVariable+"="+s.way, pathVariable+"="+s.dsn)
+}
+
+const wayVariable = "SEMEL_INTEGRATION_WAY"
