@@ -22,7 +22,7 @@ func TestStatementsFitTheirColumns(t *testing.T) {
 }
 
 // dialects are all there are.
-var dialects = map[string]*dialect{"SQLite": sqlite(), "PostgreSQL": postgres()}
+var dialects = map[string]*dialect{"SQLite": sqlite(), "PostgreSQL": postgres(), "MariaDB": mariadb()}
 
 func TestDialectsFillInEveryStatement(t *testing.T) {
 	t.Parallel()

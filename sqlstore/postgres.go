@@ -23,8 +23,8 @@ import (
 // Errors match semel.ErrConfig for a driver that is not registered, else
 // semel.ErrStoreUnavailable.
 func OpenPostgreSQL(driverName, dsn string) (*Handles, error) {
-	session := "SELECT " + settings(ownSettings, false)
-	return openServer(driverName, dsn, postgres(), setUp{session: session}, setUp{})
+	own := setUp{session: []string{"SELECT " + settings(ownSettings, false)}}
+	return openServer(driverName, dsn, postgres(), own, setUp{})
 }
 
 // OpenPostgreSQLThroughPooler is OpenPostgreSQL for a dsn that leads to a

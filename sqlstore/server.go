@@ -19,8 +19,8 @@ const (
 
 // setUp is how the connections of one pool differ from the driver's.
 type setUp struct {
-	// session is a statement that each connection runs first.
-	session string
+	// session is what each connection runs first.
+	session []string
 	// wrap puts something around a connection. It may be nil.
 	wrap func(driver.Conn) driver.Conn
 }
@@ -114,10 +114,10 @@ func (c *serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.session != "" {
-		if _, err := run(ctx, conn, c.session); err != nil {
+	for _, statement := range c.session {
+		if _, err := run(ctx, conn, statement); err != nil {
 			conn.Close() //nolint:errcheck // the first error is the one that matters.
-			return nil, fmt.Errorf("%s: %w", c.session, err)
+			return nil, fmt.Errorf("%s: %w", statement, err)
 		}
 	}
 	if c.wrap != nil {

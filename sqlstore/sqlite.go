@@ -187,7 +187,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	if c.writes {
-		return &writeConn{Conn: conn}, nil
+		return newWriteConn(conn), nil
 	}
 	return conn, nil
 }

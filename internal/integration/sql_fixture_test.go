@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/semel-dev/semel/internal/assert"
@@ -41,6 +42,7 @@ type sqlServer struct {
 var sqlWays = map[string]*sqlServer{
 	"PostgreSQL":                             postgresBy("", sqlstore.OpenPostgreSQL),
 	"PostgreSQL by the simple protocol":      postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQL),
+	"MariaDB":                                overMariaDB(""),
 	"PostgreSQL behind PgBouncer":            pooled(postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQLThroughPooler)),
 	"PostgreSQL behind PgBouncer, exec mode": pooled(postgresBy("&default_query_exec_mode=exec", sqlstore.OpenPostgreSQLThroughPooler)),
 }
@@ -59,8 +61,8 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 			"CREATE FUNCTION shift() RETURNS bigint LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN (SELECT micros FROM clock); END'",
 			"INSERT INTO clock VALUES (0)",
 		},
-		payments: "CREATE TABLE payments (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text NOT NULL)",
-		insert:   "INSERT INTO payments (key) VALUES ($1)",
+		payments: "CREATE TABLE payments (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, payer text NOT NULL)",
+		insert:   "INSERT INTO payments (payer) VALUES ($1)",
 		counting: []string{
 			"CREATE SEQUENCE writes",
 			`CREATE FUNCTION count_write() RETURNS trigger LANGUAGE plpgsql AS
@@ -71,6 +73,34 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		stall:  []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
 		resume: "ROLLBACK",
 		hold:   "SELECT state FROM semel_records WHERE scope = $1 AND idempotency_key = $2 FOR UPDATE",
+	}
+}
+
+// overMariaDB is MariaDB as a data source name with query reaches it.
+func overMariaDB(query string) *sqlServer {
+	trigger := "CREATE TRIGGER count_%[1]s AFTER %[1]s ON semel_records FOR EACH ROW INSERT INTO writes VALUES ()"
+	return &sqlServer{
+		driver: "mysql",
+		open:   sqlstore.OpenMariaDB,
+		database: func(t testing.TB) (dsn, direct string) {
+			direct = services.SharedMariaDB(t).NewDatabase(t)
+			return direct + query, direct
+		},
+		clock: []string{
+			"CREATE TABLE clock (micros BIGINT NOT NULL)",
+			"CREATE FUNCTION shift() RETURNS BIGINT NOT DETERMINISTIC READS SQL DATA RETURN (SELECT micros FROM clock)",
+			"INSERT INTO clock VALUES (0)",
+		},
+		payments: "CREATE TABLE payments (id BIGINT AUTO_INCREMENT PRIMARY KEY, payer TEXT NOT NULL)",
+		insert:   "INSERT INTO payments (payer) VALUES (?)",
+		counting: []string{
+			"CREATE TABLE writes (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+			fmt.Sprintf(trigger, "INSERT"), fmt.Sprintf(trigger, "UPDATE"), fmt.Sprintf(trigger, "DELETE"),
+		},
+		writes: "SELECT count(*) FROM writes",
+		stall:  []string{"LOCK TABLES semel_records READ"},
+		resume: "UNLOCK TABLES",
+		hold:   "SELECT state FROM semel_records WHERE scope = ? AND idempotency_key = ? FOR UPDATE",
 	}
 }
 
