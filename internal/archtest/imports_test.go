@@ -19,6 +19,7 @@ var mayImport = map[string][]string{
 	"idempotencykey":              {"."},
 	"memstore":                    {"."},
 	"migrate":                     {},
+	"pgxstore":                    {".", "migrate"},
 	"sqlstore":                    {".", "migrate", "internal/testhook"},
 	"storetest":                   {".", "internal/assert"},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey"},
@@ -44,7 +45,7 @@ var mayRequire = []string{
 var above = []string{"cmd", "internal/integration"}
 
 // beside are the modules of the library that keep a heavy client to themselves.
-var beside = []string{"semelotel"}
+var beside = []string{"pgxstore", "semelotel"}
 
 func TestImportsRunDownward(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/semel-dev/semel/internal/integration/services"
 )
 
 // roleVariable makes the test program one of the processes that a test starts.
@@ -19,6 +21,7 @@ var roles = map[string]func() error{
 	"sqlite-load":   sqliteLoad,
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
+	"pgx-worker":    pgxWorker,
 	"sql-worker":    sqlWorker,
 }
 
@@ -26,7 +29,7 @@ func TestMain(m *testing.M) {
 	countCommits()
 	name := os.Getenv(roleVariable)
 	if name == "" {
-		os.Exit(m.Run())
+		os.Exit(services.Main(m))
 	}
 	role, ok := roles[name]
 	if !ok {
