@@ -35,8 +35,12 @@ type dialect struct {
 	opened, released string
 
 	// claim, extend and finish are the usual case in one statement: see
-	// single.go. They are empty where it takes a transaction all the same.
+	// single.go. They are empty where it takes a transaction all the same. They
+	// know no offset of the clock, which only SQLite's tests have.
 	claim, extend, finish string
+	// joinedFinish says that finish does not rely on the settings of the
+	// connection, so that a business transaction can run it.
+	joinedFinish bool
 
 	// durable asks, in one row, whether a commit is on disk when it returns.
 	// It is empty where every connection makes sure of it.

@@ -189,6 +189,11 @@ func (j *joint) errors() *faults { return &j.store.dialect.errors }
 // finishTx writes the end of the claim into the business transaction, unless
 // the claim is not the latest any more.
 func (j *joint) finishTx(ctx context.Context, tx *sql.Tx, p semel.FinishParams) (semel.Held, error) {
+	if j.store.dialect.joinedFinish {
+		if held, err := j.store.finishOn(ctx, tx, j.claim, p); err != nil || held.Status != 0 {
+			return held, err
+		}
+	}
 	var held semel.Held
 	changed, err := j.store.changeTx(ctx, tx, j.claim.Scope, j.claim.Key, finishing(j.claim, p, &held))
 	if err == nil && !changed && held.Status == semel.HeldYes {

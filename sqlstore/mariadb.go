@@ -69,6 +69,14 @@ func mariadb() *dialect {
 	SELECT scope, idempotency_key FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}) d
 ON d.scope = r.scope AND d.idempotency_key = r.idempotency_key
 WHERE r.expires <= {asked} + ?`,
+		// The NOT EXISTS locks nothing in READ COMMITTED, unlike an INSERT that
+		// meets the key.
+		claim: `INSERT INTO semel_records ({columns}) SELECT {claimed} FROM (SELECT {now} AS now) c
+WHERE NOT EXISTS (SELECT 1 FROM semel_records WHERE scope = ? AND idempotency_key = ?) RETURNING TRUE, {now}, {columns}`,
+		// Assignments are made in their order, each after the row is locked.
+		extend: "UPDATE semel_records SET version = version + 1, renewed = {now}, lease_end = renewed + ?, reply_started = reply_started OR ?" + mariadbHeld,
+		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,
+	finished = {now}, expires = finished + ?` + mariadbHeld + " AND NOT is_open",
 		opened:     "SAVEPOINT " + savepointName,
 		released:   "RELEASE SAVEPOINT " + savepointName,
 		durable:    "SELECT @@innodb_flush_log_at_trx_commit = 1",
@@ -84,6 +92,9 @@ WHERE r.expires <= {asked} + ?`,
 		},
 	}
 }
+
+// mariadbHeld is the condition of the usual case.
+const mariadbHeld = " WHERE scope = ? AND idempotency_key = ? AND token = ? AND attempt = ? AND state = 1"
 
 // Numbers of MariaDB's errors.
 const (

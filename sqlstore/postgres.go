@@ -51,8 +51,11 @@ var ownLimits = []setting{
 	{"tcp_user_timeout", fmt.Sprint(semel.DefaultStoreTimeout.Milliseconds())},
 }
 
-// ownSettings are those of a connection of the store's own.
-var ownSettings = append(slices.Clip(ownLimits), setting{"default_transaction_isolation", "read committed"})
+// ownSettings are those of a connection of the store's own. Its statements look
+// for one row or for the end of an index; a plan that was made while the table
+// was small must not read all of it when it has grown.
+var ownSettings = append(slices.Clip(ownLimits),
+	setting{"default_transaction_isolation", "read committed"}, setting{"enable_seqscan", "off"})
 
 // settings makes them for the transaction, or for the session. They are calls
 // of a function, since a query is what every protocol can send.
@@ -84,6 +87,11 @@ func postgres() *dialect {
 		sweep: `DELETE FROM semel_records WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}))
 AND expires <= {asked} + ?`,
+		claim:  postgresClaim,
+		extend: "UPDATE semel_records SET version = version + 1, renewed = c.now, lease_end = c.now + ?, reply_started = reply_started OR ?" + postgresHeld,
+		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,
+	finished = c.now, expires = c.now + ?` + postgresHeld + " AND NOT is_open",
+		joinedFinish: true,
 		// Several statements without arguments are one round trip. The limits
 		// end the transaction of a process that stands still or whose host is
 		// lost, also while it finishes its claim.
@@ -102,6 +110,21 @@ SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		},
 	}
 }
+
+// postgresClaim returns the record that it makes or finds. A rival's, committed
+// since the statement began, is neither made nor seen.
+const postgresClaim = `WITH claimed AS (
+	INSERT INTO semel_records ({columns}) SELECT {claimed} FROM (SELECT {now} AS now) c
+	ON CONFLICT (scope, idempotency_key) DO NOTHING RETURNING {columns})
+SELECT TRUE, {now}, {columns} FROM claimed UNION ALL
+SELECT FALSE, {now}, {columns} FROM semel_records WHERE scope = ? AND idempotency_key = ?`
+
+// postgresHeld is the condition of the usual case. The row is locked, then the
+// clock is read, then the row is written, if it is still as it was seen.
+const postgresHeld = `
+FROM (SELECT s, k, {now} AS now FROM (
+	SELECT scope AS s, idempotency_key AS k FROM semel_records WHERE scope = ? AND idempotency_key = ? FOR UPDATE) locked) c
+WHERE scope = c.s AND idempotency_key = c.k AND token = ? AND attempt = ? AND state = 1`
 
 // postgresSyntax is PostgreSQL's.
 var postgresSyntax = syntax{quotes: "'\"", dollars: true, nested: true, lineEnds: "\r\n", ends: func(words []string) bool {

@@ -125,13 +125,15 @@ type sqlStore struct {
 	test    *sql.DB // of the test's own, past any pooler
 }
 
-// openSQL opens a store that exists.
-func openSQL(ctx context.Context, way, dsn string) (*sqlStore, error) {
+// openSQL opens a store. Whatever is to be in the database first, prepare puts
+// there.
+func openSQL(ctx context.Context, way, dsn string, prepare func(*sqlstore.Handles)) (*sqlStore, error) {
 	s := &sqlStore{way: way, server: sqlWays[way], dsn: dsn}
 	var err error
 	if s.handles, err = s.server.open(s.server.driver, dsn); err != nil {
 		return nil, err
 	}
+	prepare(s.handles)
 	s.Store, err = sqlstore.New(ctx, s.handles, sqlstore.Config{Hooks: testhook.Hooks{ClockShift: "shift()"}})
 	return s, err
 }
@@ -139,21 +141,21 @@ func openSQL(ctx context.Context, way, dsn string) (*sqlStore, error) {
 // newSQL returns a new store in a database of its own.
 func newSQL(t testing.TB, way string) *sqlStore {
 	t.Helper()
-	server := sqlWays[way]
-	dsn, direct := server.database(t)
-	h, err := server.open(server.driver, dsn)
+	dsn, direct := sqlWays[way].database(t)
+	test, err := sql.Open(sqlWays[way].driver, direct)
 	assert.NoError(t, err)
-	assert.NoError(t, sqlstore.Migrate(t.Context(), h))
-	assert.NoError(t, h.Close())
-	s, err := openSQL(t.Context(), way, dsn)
+	t.Cleanup(func() { assert.NoError(t, test.Close()) })
+	s, err := openSQL(t.Context(), way, dsn, func(h *sqlstore.Handles) {
+		assert.NoError(t, sqlstore.Migrate(t.Context(), h))
+		server := sqlWays[way]
+		for _, statement := range slices.Concat(server.clock, []string{server.payments}, server.counting) {
+			_, err := test.Exec(statement)
+			assert.NoError(t, err, statement)
+		}
+	})
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.handles.Close()) })
-	s.test, err = sql.Open(server.driver, direct)
-	assert.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, s.test.Close()) })
-	for _, statement := range slices.Concat(server.clock, []string{server.payments}, server.counting) {
-		s.exec(t, statement)
-	}
+	s.test = test
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/sqlstore"
 	"github.com/semel-dev/semel/storetest"
 )
 
@@ -36,7 +37,7 @@ func itsSQL(s semel.Store) *sqlStore { return s.(*sqlStore) } //nolint:forcetype
 // sqlWorker is a process that shares a store with the contract's tests. Its
 // clock is the server's.
 func sqlWorker() error {
-	s, err := openSQL(context.Background(), os.Getenv(wayVariable), os.Getenv(pathVariable))
+	s, err := openSQL(context.Background(), os.Getenv(wayVariable), os.Getenv(pathVariable), func(*sqlstore.Handles) {})
 	if err != nil {
 		return err
 	}
