@@ -36,7 +36,9 @@ func (p *pulse) start(a *attempt) {
 	defer p.mu.Unlock()
 	p.attempt = a
 	p.localEnd = a.started.Add(lease)
-	p.nextBeat = a.started.Add(lease / beatPart)
+	if a.call.Mode != Atomic { // there the transaction is the lease
+		p.nextBeat = a.started.Add(lease / beatPart)
+	}
 	p.deadline = a.deadline
 	p.timer = time.AfterFunc(time.Until(p.next()), p.tick)
 }

@@ -152,7 +152,7 @@ func (s *Store) queueBegin(b *pgx.Batch) {
 // skipBegin takes the answers to queueBegin.
 func (s *Store) skipBegin(res pgx.BatchResults) error {
 	for range 1 + len(s.local) {
-		if _, err := res.Exec(); err != nil {
+		if err := ran(res); err != nil {
 			return err
 		}
 	}
@@ -161,6 +161,11 @@ func (s *Store) skipBegin(res pgx.BatchResults) error {
 
 // step takes the answer to one part of a batch.
 type step func(pgx.BatchResults) error
+
+func ran(res pgx.BatchResults) error {
+	_, err := res.Exec()
+	return err
+}
 
 func wroteOne(res pgx.BatchResults) error {
 	tag, err := res.Exec()

@@ -23,9 +23,6 @@ const (
 	stateDeadlock        = "40P01"
 	stateAborted         = "25P02"
 	stateLockUnavailable = "55P03"
-	// The two that endClaim raises.
-	stateNotOurs = "22P02"
-	stateNotHeld = "22007"
 )
 
 func configError(format string, args ...any) error {

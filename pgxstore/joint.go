@@ -25,7 +25,8 @@ var _ semel.Joiner = (*Store)(nil)
 type joint struct {
 	store *Store
 	claim semel.Claim
-	ends  ending
+	// ends returns the statement that ends the claim in the transaction.
+	ends func(p semel.FinishParams) (statement string, args []any, err error)
 
 	opening sync.Mutex
 
@@ -39,22 +40,24 @@ type joint struct {
 	lost    error // why the transaction is gone before that
 }
 
-// ending is the statement that ends the claim in the transaction.
-type ending func(j *joint, p semel.FinishParams) (statement string, args []any, err error)
-
 var _ semel.Joint = (*joint)(nil)
 
 type jointKey struct{}
 
 // Join returns the transaction that the work of c may ask for with [Tx]. It
 // opens nothing.
-func (s *Store) Join(c semel.Claim) semel.Joint { return &joint{store: s, claim: c, ends: endClaim} }
+func (s *Store) Join(c semel.Claim) semel.Joint {
+	j := &joint{store: s, claim: c}
+	j.ends = j.endClaim
+	return j
+}
 
 // Context returns ctx with the joint in it.
 func (j *joint) Context(ctx context.Context) context.Context {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.base = ctx
+	j.watch()
 	return context.WithValue(ctx, jointKey{}, j)
 }
 
@@ -104,29 +107,46 @@ func (j *joint) open(ctx context.Context) (pgx.Tx, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	conn, err := j.store.tx.Acquire(ctx)
-	if err != nil {
-		return nil, unavailable(fmt.Errorf("open the business transaction: %w", err))
-	}
-	tx, err := conn.Conn().BeginTx(ctx, pgx.TxOptions{BeginQuery: j.beginQuery("BEGIN")})
-	if err != nil {
-		conn.Release()
-		return nil, unavailable(fmt.Errorf("open the business transaction: %w", err))
-	}
-	return tx, j.adopt(conn, tx)
-}
-
-// beginQuery begins a transaction, marks it, and has the server end it if the
-// handler's process is frozen or gone, unless the server has a limit already
-// (R17). Its values are numbers and hexadecimal digits.
-func (j *joint) beginQuery(begin string) string {
 	limit := semel.DefaultHandlerDeadline
 	if deadline, ok := j.base.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
-	return fmt.Sprintf(`%s; SELECT set_config('semel.joint', '%s', true),
-set_config('idle_in_transaction_session_timeout', CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN '%s' ELSE current_setting('idle_in_transaction_session_timeout') END, true)`,
-		begin, j.mark(), milliseconds(limit+idleMargin))
+	tx, err := j.begin(ctx, pgx.TxOptions{}, limit, &pgx.Batch{})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("open the business transaction: %w", err))
+	}
+	return tx, nil
+}
+
+// setUp marks a transaction, and has the server end it if the handler's process
+// is frozen or gone, unless the server has a limit already (R17).
+const setUp = `SELECT set_config('semel.joint', $1::text, true), set_config('idle_in_transaction_session_timeout',
+	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN $2::text ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
+
+// begin opens the transaction together with what else is to be asked in the
+// same round trip, which steps take the answers to.
+func (j *joint) begin(ctx context.Context, how pgx.TxOptions, limit time.Duration, also *pgx.Batch, steps ...step) (pgx.Tx, error) {
+	conn, err := j.store.tx.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := &pgx.Batch{}
+	b.BeginTx(how)
+	b.Queue(setUp, j.mark(), milliseconds(limit+idleMargin))
+	b.QueuedQueries = append(b.QueuedQueries, also.QueuedQueries...)
+	var tx pgx.Tx
+	steps = append([]step{ran, ran}, append(steps, func(res pgx.BatchResults) error {
+		tx = res.Tx()
+		return nil
+	})...)
+	if err = send(ctx, conn.Conn(), b, steps...); err == nil {
+		err = j.adopt(conn, tx)
+	}
+	if err != nil {
+		j.store.giveBack(ctx, conn)
+		return nil, err
+	}
+	return tx, nil
 }
 
 // mark is what the transaction is known by.
@@ -137,13 +157,18 @@ func (j *joint) adopt(conn *pgxpool.Conn, tx pgx.Tx) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		j.conn = conn
-		j.kill()
 		return errClosed
 	}
 	j.conn, j.tx = conn, tx
-	j.unwatch = context.AfterFunc(j.base, j.baseEnded)
+	j.watch()
 	return nil
+}
+
+// watch has the transaction end with the work.
+func (j *joint) watch() {
+	if j.tx != nil && j.base != nil {
+		j.unwatch = context.AfterFunc(j.base, j.baseEnded)
+	}
 }
 
 // state returns the transaction if it is open, and the error that it answers
@@ -246,7 +271,9 @@ func (j *joint) close() error {
 		return misuse("there is no transaction to commit")
 	}
 	j.closed = true
-	j.unwatch()
+	if j.unwatch != nil {
+		j.unwatch()
+	}
 	if err == nil && j.using {
 		err = errInUse
 	}
@@ -260,27 +287,42 @@ func (j *joint) close() error {
 // trip. Only done can be committed: an attempt that ends otherwise has nothing
 // to commit.
 func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
-	if p.To != semel.StateDone {
-		return semel.Held{}, misuse("only an end that is done is committed, and this one is %v", p.To)
-	}
-	switch err := j.close(); {
-	case errors.Is(err, errEnded):
-		return semel.Held{}, unavailable(errEnded)
-	case err != nil:
-		return semel.Held{}, refused(err) // COMMIT is never sent
+	if err := j.closeFor(p); err != nil {
+		return semel.Held{}, err
 	}
 	defer j.store.giveBack(ctx, j.conn)
 	if status := j.conn.Conn().PgConn().TxStatus(); status != inTx {
 		return semel.Held{}, refused(errRolledBack)
 	}
-	statement, args, err := j.ends(j, p)
+	return j.endAndCommit(ctx, p)
+}
+
+// closeFor takes the transaction away from the work to commit p in it. Its
+// errors say whether the transaction is known to be undone.
+func (j *joint) closeFor(p semel.FinishParams) error {
+	if p.To != semel.StateDone {
+		return misuse("only an end that is done is committed, and this one is %v", p.To)
+	}
+	switch err := j.close(); {
+	case errors.Is(err, errEnded):
+		return unavailable(errEnded)
+	case err != nil:
+		return refused(err) // COMMIT is never sent
+	}
+	return nil
+}
+
+// endAndCommit ends the claim in the transaction that is open and commits it,
+// in one round trip.
+func (j *joint) endAndCommit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	statement, args, err := j.ends(p)
 	if err != nil {
 		return semel.Held{}, refused(err)
 	}
 	b := &pgx.Batch{}
 	b.Queue(statement, args...)
 	b.Queue("COMMIT")
-	err = send(ctx, j.conn.Conn(), b, wroteOne, committed)
+	err = send(ctx, j.conn.Conn(), b, ran, committed)
 	switch {
 	case err == nil:
 		return semel.Held{Status: semel.HeldYes, State: semel.StateDone}, nil
@@ -292,31 +334,6 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		return semel.Held{}, refused(err)
 	}
 	return semel.Held{}, unavailable(err)
-}
-
-// endClaimed ends a claim that has no end yet, as [semel.Record.Finish] does:
-// whoever holds it may still say that it is done, lapsed or unknown (R16, M5).
-// A claim that is held no more, and a transaction that is not the marked one,
-// make it fail, so that the COMMIT behind it does nothing. They do so by
-// SQLSTATEs that nothing else in it can have: there is no other way to raise
-// one without a function.
-const endClaimed = `WITH ` + clock + `,
-ended AS (UPDATE semel_records SET ` + endColumns + `
-	FROM clock WHERE scope = $1::bytea AND idempotency_key = $2::bytea AND token = $3::bytea AND attempt = $4::bigint AND state IN (1, 4)
-		AND current_setting('semel.joint', true) = $11::text
-	RETURNING true)` + orFail
-
-// orFail counts the rows of ended and fails where there is none.
-const orFail = `
-SELECT CASE
-	WHEN current_setting('semel.joint', true) IS DISTINCT FROM $11::text THEN ('semel: this is not the transaction that was opened; rows written: ' || count(*))::integer IS NULL
-	WHEN count(*) = 0 THEN ('semel: the claim is not held any more; rows written: ' || count(*))::date IS NULL
-	ELSE true END
-FROM ended`
-
-func endClaim(j *joint, p semel.FinishParams) (statement string, args []any, err error) {
-	args, _, err = endArgs(j.claim, p)
-	return endClaimed, append(args, j.mark()), err
 }
 
 // whyNotHeld says what came in between. What was written is undone.

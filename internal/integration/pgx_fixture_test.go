@@ -63,7 +63,9 @@ func newPgx(t testing.TB, cfg pgxConfig) *pgxStore {
 	if cfg.pgbouncer {
 		s.url = strings.Replace(url, services.SharedPostgres(t).Addr(), services.SharedPgBouncer(t).Addr(), 1) + cfg.query
 	}
-	assert.NoError(t, pgxstore.Migrate(t.Context(), s.url))
+	// Not through the pooler, whose connections would outlive the change of
+	// the search path.
+	assert.NoError(t, pgxstore.Migrate(t.Context(), url))
 	var err error
 	s.admin, err = pgx.Connect(t.Context(), url)
 	assert.NoError(t, err)
