@@ -96,6 +96,9 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	if err := recovery.check(c.HandlerDeadline); err != nil {
 		return err
 	}
+	if l, ok := As[Lossy](store); ok && recovery.kind == hold && !l.LossAccepted() {
+		return configError("Recovery", fmt.Sprintf("is Hold, but the store (%T, %s) can lose a claim that it has acknowledged, and the work would run again: choose Resume, or accept that where the store is opened", store, ClassOf(store)))
+	}
 	if l, ok := As[Limited](store); ok && c.StoreTimeout <= l.StatementLimit() {
 		return configError("StoreTimeout", fmt.Sprintf("is %v; the store's own limit for a statement is %v, and must be the shorter one", c.StoreTimeout, l.StatementLimit()))
 	}
