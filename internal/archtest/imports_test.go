@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"memstore":                    {"."},
 	"migrate":                     {},
 	"pgxstore":                    {".", "migrate"},
+	"redisstore":                  {".", "internal/testhook"},
 	"sqlstore":                    {".", "migrate", "internal/testhook"},
 	"storetest":                   {".", "internal/assert"},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey"},
@@ -45,7 +46,7 @@ var mayRequire = []string{
 var above = []string{"cmd", "internal/integration"}
 
 // beside are the modules of the library that keep a heavy client to themselves.
-var beside = []string{"pgxstore", "semelotel"}
+var beside = []string{"pgxstore", "redisstore", "semelotel"}
 
 func TestImportsRunDownward(t *testing.T) {
 	t.Parallel()

@@ -26,8 +26,10 @@ require (
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/redis/rueidis v1.0.79
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/semel-dev/semel/pgxstore v0.0.0
+	github.com/semel-dev/semel/redisstore v0.0.0
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	modernc.org/libc v1.80.1 // indirect
@@ -38,3 +40,5 @@ require (
 replace github.com/semel-dev/semel => ../../
 
 replace github.com/semel-dev/semel/pgxstore => ../../pgxstore
+
+replace github.com/semel-dev/semel/redisstore => ../../redisstore

@@ -23,6 +23,7 @@ var roles = map[string]func() error{
 	"sqlite-race":   sqliteRace,
 	"pgx-worker":    pgxWorker,
 	"sql-worker":    sqlWorker,
+	"redis-worker":  redisWorker,
 }
 
 func TestMain(m *testing.M) {
