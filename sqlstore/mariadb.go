@@ -59,15 +59,15 @@ func mariadb() *dialect {
 		waited  = "MOD(MOD(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), 900000000) + 900000000, 900000000)"
 	)
 	return &dialect{
-		now:      started + " + " + waited,
+		now:      "(" + started + " + " + waited + ")",
 		asked:    started,
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
-		// The row is named by its key, and not in the order of the index, in
-		// which a rival that writes it would not lock it.
-		sweep: `DELETE r FROM semel_records r JOIN (
+		// Read in the other order the rows would be locked before they are
+		// chosen, and waited for.
+		sweep: `DELETE r FROM (
 	SELECT scope, idempotency_key FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}) d
-ON d.scope = r.scope AND d.idempotency_key = r.idempotency_key
+STRAIGHT_JOIN semel_records r ON r.scope = d.scope AND r.idempotency_key = d.idempotency_key
 WHERE r.expires <= {asked} + ?`,
 		// The NOT EXISTS locks nothing in READ COMMITTED, unlike an INSERT that
 		// meets the key.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/integration/services"
 	"github.com/semel-dev/semel/internal/testhook"
+	"github.com/semel-dev/semel/migrate"
 	"github.com/semel-dev/semel/sqlstore"
 )
 
@@ -35,6 +37,22 @@ type sqlServer struct {
 	stall            []string // in a transaction, keeps all writers waiting
 	resume           string
 	hold             string // locks the row of a scope and a key
+	waiting          string // how many statements wait for a lock
+	bytes            string // formats a literal of bytes
+	session          string // the id of a connection
+	kill             func(id int64) string
+	migrations       migrate.Set
+	schema           string // in which the tables are
+
+	// See sql_cost_test.go.
+	replayCost, openCost, commitCost int
+	plan                             func(t *testing.T, s *sqlStore, query string) string
+	scan, sweeps                     *regexp.Regexp // a plan that reads all of a table, and one that searches the index of the sweep
+	grow, analyze                    string
+	ends                             []string // that would end a transaction
+	undone                           []string // codes of errors after which nothing took effect
+	otherwise                        string   // the code of one after which nobody knows
+	failing                          []string // makes every other UPDATE of a record fail with a code
 }
 
 // sqlWays are the ways to reach a server, each of which the contract is held
@@ -69,10 +87,32 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 				'BEGIN PERFORM nextval(''writes''); RETURN NULL; END'`,
 			"CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON semel_records FOR EACH ROW EXECUTE FUNCTION count_write()",
 		},
-		writes: "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM writes",
-		stall:  []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
-		resume: "ROLLBACK",
-		hold:   "SELECT state FROM semel_records WHERE scope = $1 AND idempotency_key = $2 FOR UPDATE",
+		writes:     "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM writes",
+		stall:      []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
+		resume:     "ROLLBACK",
+		hold:       "SELECT state FROM semel_records WHERE scope = $1 AND idempotency_key = $2 FOR UPDATE",
+		waiting:    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+		bytes:      `'\x%x'`,
+		migrations: migrate.PostgreSQL(),
+		schema:     "current_schema()",
+		replayCost: 1, openCost: 2, commitCost: 3,
+		plan:   postgresPlan,
+		scan:   regexp.MustCompile(`Seq Scan on semel_records`),
+		sweeps: regexp.MustCompile(`semel_records_expires.*\|\n.*Index Cond: .*expires <= `),
+		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, false, true,
+			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
+		analyze:   "semel_records",
+		session:   "SELECT pg_backend_pid()",
+		kill:      func(id int64) string { return fmt.Sprintf("SELECT pg_terminate_backend(%d)", id) },
+		ends:      []string{"ABORT", "PREPARE TRANSACTION 'x'", "SELECT $a$;$a$; COMMIT"},
+		undone:    []string{"40001", "40P01"},
+		otherwise: "58030",
+		failing: []string{
+			"CREATE SEQUENCE tries",
+			`CREATE FUNCTION fail_sometimes() RETURNS trigger LANGUAGE plpgsql AS
+				'BEGIN IF nextval(''tries'') %% 2 = 1 THEN RAISE EXCEPTION USING ERRCODE = ''%s''; END IF; RETURN NULL; END'`,
+			"CREATE TRIGGER fail_sometimes AFTER UPDATE ON semel_records FOR EACH ROW EXECUTE FUNCTION fail_sometimes()",
+		},
 	}
 }
 
@@ -101,6 +141,31 @@ func overMariaDB(query string) *sqlServer {
 		stall:  []string{"LOCK TABLES semel_records READ"},
 		resume: "UNLOCK TABLES",
 		hold:   "SELECT state FROM semel_records WHERE scope = ? AND idempotency_key = ? FOR UPDATE",
+		// InnoDB's own list is not renewed for who asks often. Nothing that
+		// waits for no lock takes so long.
+		waiting: `SELECT count(*) FROM information_schema.processlist WHERE db = database() AND command IN ('Execute', 'Query')
+			AND time_ms > 300 AND id <> connection_id()`,
+		bytes:      "x'%x'",
+		migrations: migrate.MariaDB(),
+		schema:     "database()",
+		replayCost: 2, openCost: 2, commitCost: 6,
+		plan:   mariadbPlan,
+		scan:   regexp.MustCompile(`semel_records\|(ALL|index)\||\|r\|(ALL|index)\|`),
+		sweeps: regexp.MustCompile(`semel_records\|range\|[^|]*\|semel_records_expires\|`),
+		grow: `INSERT INTO semel_records WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
+			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, false, true,
+			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
+		analyze:   "TABLE semel_records",
+		session:   "SELECT connection_id()",
+		kill:      func(id int64) string { return fmt.Sprintf("KILL %d", id) },
+		ends:      []string{"CREATE TABLE t (a INT)", "SET autocommit = 1", "LOCK TABLES payments WRITE", "/*!50000 COMMIT */", "# x\nCOMMIT"},
+		undone:    []string{"1213", "1020"},
+		otherwise: "1205",
+		failing: []string{
+			"CREATE SEQUENCE tries",
+			`CREATE TRIGGER fail_sometimes AFTER UPDATE ON semel_records FOR EACH ROW
+				IF nextval(tries) %% 2 = 1 THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = %s; END IF`,
+		},
 	}
 }
 
@@ -157,6 +222,19 @@ func newSQL(t testing.TB, way string) *sqlStore {
 	t.Cleanup(func() { assert.NoError(t, s.handles.Close()) })
 	s.test = test
 	return s
+}
+
+// by returns the store again, opened by another driver.
+func (s *sqlStore) by(t testing.TB, driverName string) *sqlStore {
+	t.Helper()
+	again := *s
+	var err error
+	again.handles, err = s.server.open(driverName, s.dsn)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, again.handles.Close()) })
+	again.Store, err = sqlstore.New(t.Context(), again.handles, sqlstore.Config{Hooks: testhook.Hooks{ClockShift: "shift()"}})
+	assert.NoError(t, err)
+	return &again
 }
 
 func (s *sqlStore) exec(t testing.TB, statement string, args ...any) {
@@ -218,6 +296,12 @@ func (w *sqlServer) pay(ctx context.Context) error {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, w.insert, "paid")
+	return err
+}
+
+// nothing opens the transaction, and sends nothing in it.
+func (w *sqlServer) nothing(ctx context.Context) error {
+	_, err := sqlstore.Tx(ctx)
 	return err
 }
 
