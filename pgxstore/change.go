@@ -104,13 +104,9 @@ func (s *Store) change(ctx context.Context, scope, key string, apply transition)
 		return nil // giveBack rolls back
 	}
 	b := &pgx.Batch{}
-	if err := queueSave(b, &r); err != nil {
+	steps, err := queueChange(b, &r, audit)
+	if err != nil {
 		return err
-	}
-	steps := []step{wroteOne}
-	if audit != nil {
-		queueAudit(b, audit)
-		steps = append(steps, wroteOne)
 	}
 	b.Queue("COMMIT")
 	return send(ctx, conn.Conn(), b, append(steps, committed)...)
@@ -126,6 +122,18 @@ func (s *Store) lock(ctx context.Context, conn *pgx.Conn, scope, key string) (r 
 		return err
 	})
 	return r, err
+}
+
+// queueChange queues what writes a row that is locked, and its line in the log.
+func queueChange(b *pgx.Batch, r *row, audit *semel.AuditEntry) ([]step, error) {
+	if err := queueSave(b, r); err != nil {
+		return nil, err
+	}
+	if audit == nil {
+		return []step{wroteOne}, nil
+	}
+	queueAudit(b, audit)
+	return []step{wroteOne, wroteOne}, nil
 }
 
 func queueSave(b *pgx.Batch, r *row) error {
@@ -187,8 +195,13 @@ func committed(res pgx.BatchResults) error {
 	return err
 }
 
+// sender is a *pgx.Conn, or a pgx.Tx.
+type sender interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
 // send sends a batch in one round trip and takes the answers until one fails.
-func send(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, steps ...step) error {
+func send(ctx context.Context, conn sender, b *pgx.Batch, steps ...step) error {
 	res := conn.SendBatch(ctx, b)
 	var err error
 	for _, take := range steps {

@@ -1,6 +1,11 @@
 package pgxstore
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/semel-dev/semel"
 )
 
@@ -53,4 +58,47 @@ func (j *atomicJoint) endAll(p semel.FinishParams) (statement string, args []any
 	end.record.Finish(j.claim, p)
 	statement, args, err = end.save(endNew, endSeen)
 	return statement, append(args, j.mark()), err
+}
+
+var _ semel.Binder[pgx.Tx] = (*Store)(nil)
+
+// FinishTx ends c in a transaction that its caller owns: in one round trip
+// where the claim is running, which it is unless its owner took its time.
+func (s *Store) FinishTx(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	args, ends, err := endArgs(c, p)
+	if err == nil && ends && p.Settlement == nil {
+		var tag pgconn.CommandTag
+		if tag, err = tx.Exec(ctx, finishRunning, args...); err == nil && tag.RowsAffected() == 1 {
+			return semel.Held{Status: semel.HeldYes, State: p.To}, nil
+		}
+	}
+	if err != nil {
+		return semel.Held{}, unavailable(err)
+	}
+	held, err := finishLocked(ctx, tx, c, p)
+	if err != nil {
+		return semel.Held{}, unavailable(err)
+	}
+	return held, nil
+}
+
+// finishLocked reads the row under its lock, and writes what became of it.
+func finishLocked(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	r, err := scan(tx.QueryRow(ctx, lockRecord, []byte(c.Scope), []byte(c.Key)))
+	if err != nil {
+		return semel.Held{}, err
+	}
+	held, changed := r.record.Finish(c, p)
+	if !changed {
+		if held.Status == semel.HeldYes {
+			held.Status = semel.HeldFinal
+		}
+		return held, nil
+	}
+	b := &pgx.Batch{}
+	steps, err := queueChange(b, &r, p.AuditEntry(&r.record, changed))
+	if err != nil {
+		return semel.Held{}, err
+	}
+	return held, send(ctx, tx, b, steps...)
 }

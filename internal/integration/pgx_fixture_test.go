@@ -75,7 +75,7 @@ func newPgx(t testing.TB, cfg pgxConfig) *pgxStore {
 	}
 	s.Store, err = pgxstore.Open(t.Context(), s.url, cfg.Config)
 	assert.NoError(t, err)
-	t.Cleanup(s.Store.Close)
+	t.Cleanup(s.Close)
 	return s
 }
 
