@@ -21,6 +21,7 @@ var roles = map[string]func() error{
 	"sqlite-load":   sqliteLoad,
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
+	"pgx-atomic":    pgxAtomic,
 	"pgx-worker":    pgxWorker,
 	"sql-worker":    sqlWorker,
 	"redis-worker":  redisWorker,

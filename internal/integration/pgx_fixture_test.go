@@ -58,10 +58,15 @@ type pgxConfig struct {
 // newPgx returns a new store in a database of its own.
 func newPgx(t testing.TB, cfg pgxConfig) *pgxStore {
 	t.Helper()
-	url := services.SharedPostgres(t).NewDatabase(t)
+	return newPgxOn(t, services.SharedPostgres(t), cfg)
+}
+
+func newPgxOn(t testing.TB, server *services.Postgres, cfg pgxConfig) *pgxStore {
+	t.Helper()
+	url := server.NewDatabase(t)
 	s := &pgxStore{config: cfg, url: url + cfg.query}
 	if cfg.pgbouncer {
-		s.url = strings.Replace(url, services.SharedPostgres(t).Addr(), services.SharedPgBouncer(t).Addr(), 1) + cfg.query
+		s.url = strings.Replace(url, server.Addr(), services.SharedPgBouncer(t).Addr(), 1) + cfg.query
 	}
 	// Not through the pooler, whose connections would outlive the change of
 	// the search path.
