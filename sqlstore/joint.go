@@ -166,7 +166,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		}
 		return semel.Held{}, refused(err) // COMMIT is never sent
 	}
-	held, err := j.finishTx(ctx, tx, p)
+	held, err := j.store.finishTx(ctx, tx, j.claim, p)
 	switch {
 	case err != nil:
 		return semel.Held{}, refused(err) // nor here
@@ -185,23 +185,6 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 }
 
 func (j *joint) errors() *faults { return &j.store.dialect.errors }
-
-// finishTx writes the end of the claim into the business transaction, unless
-// the claim is not the latest any more.
-func (j *joint) finishTx(ctx context.Context, tx *sql.Tx, p semel.FinishParams) (semel.Held, error) {
-	if j.store.dialect.joinedFinish {
-		if held, err := j.store.finishOn(ctx, tx, j.claim, p); err != nil || held.Status != 0 {
-			return held, err
-		}
-	}
-	var held semel.Held
-	changed, err := j.store.changeTx(ctx, tx, j.claim.Scope, j.claim.Key, finishing(j.claim, p, &held))
-	if err == nil && !changed && held.Status == semel.HeldYes {
-		// The claim has its end already, and this transaction is no part of it.
-		held.Status = semel.HeldFinal
-	}
-	return held, err
-}
 
 func refused(err error) error {
 	return semel.NewError(semel.CodeCommitRefused, err, "%s", semel.ErrCommitRefused.Text)

@@ -29,7 +29,7 @@ func OpenMariaDB(driverName, dsn string) (*Handles, error) {
 	business := setUp{session: []string{fmt.Sprintf(
 		"SET SESSION idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, %d, @@idle_transaction_timeout)",
 		int(semel.DefaultHandlerDeadline.Seconds()))}, wrap: newWatchedConn}
-	return openServer(driverName, dsn, d, own, business)
+	return openServer(driverName, dsn, d, own, business, ping)
 }
 
 // mariadbSession sets up a connection of the store's own. Locks on a table are

@@ -1,10 +1,12 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/migrate"
@@ -20,11 +22,11 @@ import (
 // time, such settings would reach other clients: use
 // [OpenPostgreSQLThroughPooler] there.
 //
-// Errors match semel.ErrConfig for a driver that is not registered, else
-// semel.ErrStoreUnavailable.
+// Errors match semel.ErrConfig for a driver that is not registered and where
+// the connections are seen to be a pooler's, else semel.ErrStoreUnavailable.
 func OpenPostgreSQL(driverName, dsn string) (*Handles, error) {
 	own := setUp{session: []string{"SELECT " + settings(ownSettings, false)}}
-	return openServer(driverName, dsn, postgres(), own, setUp{})
+	return openServer(driverName, dsn, postgres(), own, setUp{}, refusePooler)
 }
 
 // OpenPostgreSQLThroughPooler is OpenPostgreSQL for a dsn that leads to a
@@ -36,7 +38,26 @@ func OpenPostgreSQL(driverName, dsn string) (*Handles, error) {
 func OpenPostgreSQLThroughPooler(driverName, dsn string) (*Handles, error) {
 	d := postgres()
 	d.limits = "SELECT " + settings(ownLimits, true)
-	return openServer(driverName, dsn, d, setUp{}, setUp{})
+	return openServer(driverName, dsn, d, setUp{}, setUp{}, ping)
+}
+
+// refusePooler is an error if two connections have one server's process.
+func refusePooler(ctx context.Context, business *sql.DB) error {
+	var processes [2]int64
+	for i := range processes {
+		conn, err := business.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Close() // at the end: they must be two
+		if err := conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&processes[i]); err != nil {
+			return err
+		}
+	}
+	if processes[0] == processes[1] {
+		return configError("the data source name leads to a pooler that shares the server's connections: use OpenPostgreSQLThroughPooler")
+	}
+	return nil
 }
 
 // setting is one of PostgreSQL's with its value.
@@ -60,14 +81,11 @@ var ownSettings = append(slices.Clip(ownLimits),
 // settings makes them for the transaction, or for the session. They are calls
 // of a function, since a query is what every protocol can send.
 func settings(all []setting, local bool) string {
-	text := ""
+	calls := make([]string, len(all))
 	for i, s := range all {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("set_config('%s', '%s', %v)", s.name, s.value, local)
+		calls[i] = fmt.Sprintf("set_config('%s', '%s', %v)", s.name, s.value, local)
 	}
-	return text
+	return strings.Join(calls, ", ")
 }
 
 // postgres is the dialect of PostgreSQL 12 and later.

@@ -23,7 +23,7 @@ const columns = `scope, idempotency_key, version, state, is_open, generation, op
 // own inside, because a database works out what it selects before it waits for
 // the lock: the clock would be old by the length of the wait.
 const selectRecord = `SELECT {now} + ?, {columns}
-FROM (SELECT 1) one LEFT JOIN (SELECT * FROM semel_records WHERE scope = ? AND idempotency_key = ?{lock}) r ON TRUE`
+FROM (SELECT 1) one LEFT JOIN (SELECT {columns} FROM semel_records WHERE scope = ? AND idempotency_key = ?{lock}) r ON TRUE`
 
 const insertRecord = `INSERT INTO semel_records ({columns})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`

@@ -25,8 +25,9 @@ type setUp struct {
 	wrap func(driver.Conn) driver.Conn
 }
 
-// openServer opens the two pools of a server's database and tries both.
-func openServer(driverName, dsn string, d *dialect, own, business setUp) (*Handles, error) {
+// openServer opens the two pools of a server's database and tries both, the
+// business's first: try may refuse the server before any setting is made.
+func openServer(driverName, dsn string, d *dialect, own, business setUp, try func(ctx context.Context, business *sql.DB) error) (*Handles, error) {
 	base, err := baseConnector(driverName, dsn)
 	if err != nil {
 		return nil, err
@@ -41,12 +42,22 @@ func openServer(driverName, dsn string, d *dialect, own, business setUp) (*Handl
 	limit(h.own, ownConnections)
 	ctx, cancel := context.WithTimeout(context.Background(), semel.DefaultStoreTimeout)
 	defer cancel()
-	if err := errors.Join(h.own.PingContext(ctx), h.Write.PingContext(ctx)); err != nil {
-		h.Close() //nolint:errcheck // the first error is the one that matters.
-		return nil, unavailable(fmt.Errorf("open the database: %w", err))
+	err = try(ctx, h.Write)
+	if err == nil {
+		err = h.own.PingContext(ctx)
 	}
-	return h, nil
+	if err == nil {
+		return h, nil
+	}
+	h.Close() //nolint:errcheck // the first error is the one that matters.
+	if errors.Is(err, semel.ErrConfig) {
+		return nil, err
+	}
+	return nil, unavailable(fmt.Errorf("open the database: %w", err))
 }
+
+// ping asks whether the server can be reached.
+func ping(ctx context.Context, business *sql.DB) error { return business.PingContext(ctx) }
 
 // limit keeps what was opened open: a new connection costs more than a claim.
 func limit(db *sql.DB, most int) {

@@ -35,7 +35,7 @@ func claimedColumns() string {
 	return strings.Join(values, ", ")
 }
 
-// execer is a *sql.DB or a *sql.Tx.
+// execer is a *sql.Conn or a *sql.Tx.
 type execer interface {
 	queryer
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -45,7 +45,7 @@ type execer interface {
 // where that needs none, without.
 func (s *Store) alone(ctx context.Context, do func(q execer) error) error {
 	if s.dialect.limits == "" {
-		return s.again(ctx, func() error { return do(s.handles.own) })
+		return s.again(ctx, func(conn *sql.Conn) error { return do(conn) })
 	}
 	return s.write(ctx, func(tx *sql.Tx) (bool, error) { return true, do(tx) })
 }

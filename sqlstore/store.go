@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -18,6 +19,8 @@ var (
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
 	_ semel.Limited = (*Store)(nil)
+
+	_ semel.Binder[*sql.Tx] = (*Store)(nil)
 )
 
 // Config holds the optional settings of a Store.
@@ -227,8 +230,8 @@ func (s *Store) changeTx(ctx context.Context, tx *sql.Tx, scope, key string, app
 
 // write runs do in a write transaction, and commits it if it changed anything.
 func (s *Store) write(ctx context.Context, do func(*sql.Tx) (changed bool, err error)) error {
-	return s.again(ctx, func() error {
-		tx, err := s.handles.own.BeginTx(ctx, &s.dialect.own)
+	return s.again(ctx, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, &s.dialect.own)
 		if err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
@@ -248,19 +251,49 @@ func (s *Store) write(ctx context.Context, do func(*sql.Tx) (changed bool, err e
 
 // mostTries bounds how often a write is sent that had no effect. A key that
 // many claim at once costs a try for each rival that came in between, and few
-// come before the first commit.
+// come before the first commit; a lost server costs one for each connection.
 const mostTries = 10
 
-// again runs do until it is done, or fails with an error after which it may
-// have had an effect or would fail again.
-func (s *Store) again(ctx context.Context, do func() error) error {
+// again runs do on a connection of the store's own until it is done, or fails
+// with an error after which it may have had an effect or would fail again. Of
+// driver.ErrBadConn nothing was sent, and each of our calls may be sent twice:
+// the connection was lost before, and there may be others like it.
+func (s *Store) again(ctx context.Context, do func(conn *sql.Conn) error) error {
 	for try := 1; ; try++ {
-		err := do()
+		err := s.once(ctx, do)
 		if err == nil {
 			return nil
 		}
-		if try == mostTries || ctx.Err() != nil || !errors.Is(err, errTaken) && !s.dialect.errors.again(err) {
+		if try == mostTries || ctx.Err() != nil ||
+			!errors.Is(err, errTaken) && !errors.Is(err, driver.ErrBadConn) && !s.dialect.errors.again(err) {
 			return unavailable(err)
 		}
 	}
+}
+
+func (s *Store) once(ctx context.Context, do func(conn *sql.Conn) error) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return do(conn)
+}
+
+// acquire takes a connection for one call. It leaves a server the time that it
+// may take for a statement: one that was sent later could still be at work when
+// the caller has given up (R15).
+func (s *Store) acquire(ctx context.Context) (*sql.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok && s.handles.own != s.handles.Write {
+		if wait := time.Until(deadline) - statementLimit; wait > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, wait)
+			defer cancel()
+		}
+	}
+	conn, err := s.handles.own.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("no connection: %w", err)
+	}
+	return conn, nil
 }

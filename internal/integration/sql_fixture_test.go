@@ -41,6 +41,7 @@ type sqlServer struct {
 	bytes            string // formats a literal of bytes
 	session          string // the id of a connection
 	kill             func(id int64) string
+	killAll          string // all connections but the test's
 	migrations       migrate.Set
 	schema           string // in which the tables are
 
@@ -102,6 +103,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, false, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
 		analyze:   "semel_records",
+		killAll:   "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
 		session:   "SELECT pg_backend_pid()",
 		kill:      func(id int64) string { return fmt.Sprintf("SELECT pg_terminate_backend(%d)", id) },
 		ends:      []string{"ABORT", "PREPARE TRANSACTION 'x'", "SELECT $a$;$a$; COMMIT"},
@@ -155,8 +157,10 @@ func overMariaDB(query string) *sqlServer {
 		grow: `INSERT INTO semel_records WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
 			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, false, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
-		analyze:   "TABLE semel_records",
-		session:   "SELECT connection_id()",
+		analyze: "TABLE semel_records",
+		session: "SELECT connection_id()",
+		killAll: `FOR victim IN (SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id())
+			DO KILL victim.id; END FOR`,
 		kill:      func(id int64) string { return fmt.Sprintf("KILL %d", id) },
 		ends:      []string{"CREATE TABLE t (a INT)", "SET autocommit = 1", "LOCK TABLES payments WRITE", "/*!50000 COMMIT */", "# x\nCOMMIT"},
 		undone:    []string{"1213", "1020"},

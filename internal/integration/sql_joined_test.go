@@ -427,3 +427,56 @@ func TestServersOwnPoolIsNotTheBusinessPool(t *testing.T) {
 		assert.Equal(t, held.Status, semel.HeldYes)
 	})
 }
+
+// A caller who owns the transaction has the reply saved in it (semel.Bind).
+func TestServersFinishInATransactionOfTheCallers(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, s *sqlStore) {
+		bound, err := semel.Bind[*sql.Tx](newGuard(t, s, semel.Config{}))
+		assert.NoError(t, err)
+		run := func(commit bool) semel.Result {
+			tx, err := s.handles.Write.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+			assert.NoError(t, err)
+			defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+			res, err := bound.Join(t.Context(), tx, joined("k"), func(ctx context.Context) ([]byte, error) {
+				_, err := tx.ExecContext(ctx, s.server.insert, "paid")
+				return []byte("paid"), err
+			})
+			assert.NoError(t, err)
+			switch {
+			case commit && res.Ran:
+				assert.NoError(t, tx.Commit())
+			case res.Ran:
+				assert.NoError(t, tx.Rollback())
+				assert.NoError(t, bound.RolledBack(t.Context(), res))
+			}
+			return res
+		}
+		assert.Equal(t, run(false).Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, s.payments(t), 0, "payments, rolled back")
+		assert.Equal(t, run(true).Record.Attempt, 2, "attempt")
+		res := run(true)
+		assert.Equal(t, res.Outcome, semel.OutcomeReplayed)
+		assert.Equal(t, string(res.Reply.Body), "paid")
+		assert.Equal(t, s.payments(t), 1, "payments")
+	})
+}
+
+func TestServersFinishInATransactionThatCannotCommit(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, s *sqlStore) {
+		rec := begun(t, s, beginFor("k"))
+		tx, err := s.handles.Write.BeginTx(t.Context(), nil)
+		assert.NoError(t, err)
+		_, err = tx.Exec(s.server.insert, "paid")
+		assert.NoError(t, err)
+		release := s.hold(t, rec.Scope, rec.Key)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = s.FinishTx(ctx, tx, rec.Claim(), doneWith("x"))
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		assert.True(t, tx.Commit() != nil, "after an error of FinishTx nothing can be committed")
+		release()
+		assert.Equal(t, s.payments(t), 0, "payments")
+	})
+}

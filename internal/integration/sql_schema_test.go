@@ -153,3 +153,12 @@ func TestOpenServersRefusesWhatCannotBe(t *testing.T) {
 	_, err = sqlstore.OpenMariaDB("mysql", "root@tcp(127.0.0.1:1)/x")
 	assert.ErrorIs(t, err, semel.ErrStoreUnavailable, "a server that is not there")
 }
+
+// Its settings would be those of other clients from then on.
+func TestOpenPostgreSQLRefusesAPooler(t *testing.T) {
+	t.Parallel()
+	dsn, _ := sqlWays["PostgreSQL behind PgBouncer"].database(t)
+	_, err := sqlstore.OpenPostgreSQL("pgx", dsn)
+	assert.ErrorIs(t, err, semel.ErrConfig)
+	assert.Contains(t, err.Error(), "OpenPostgreSQLThroughPooler")
+}

@@ -344,3 +344,51 @@ func TestPgBouncerClientsGetNoSettingsOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+func TestServersCallsOutliveIdleConnectionsThatWereLost(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, s *sqlStore) {
+		s.occupyAll(t)() // which opens them
+		for range 2 {
+			s.exec(t, s.server.killAll)
+			rec := begun(t, s, beginFor(fmt.Sprint("after ", time.Now())))
+			s.exec(t, s.server.killAll)
+			held, err := s.Finish(t.Context(), rec.Claim(), doneWith("x"))
+			assert.NoError(t, err)
+			assert.Equal(t, held.Status, semel.HeldYes)
+		}
+	})
+}
+
+// occupyAll keeps all of the store's own connections waiting until release is
+// called.
+func (s *sqlStore) occupyAll(t *testing.T) (release func()) {
+	t.Helper()
+	const all = 8
+	var calls sync.WaitGroup
+	rec := begun(t, s, beginFor("occupied"))
+	free := s.hold(t, rec.Scope, rec.Key)
+	for range all {
+		calls.Go(func() { s.Extend(context.Background(), rec.Claim(), semel.ExtendParams{Lease: time.Minute}) }) //nolint:errcheck // it may be given up.
+	}
+	assert.Eventually(t, "all wait", func() bool { return s.waiting(t) == all })
+	return func() {
+		free()
+		calls.Wait()
+	}
+}
+
+// What is sent late could be at work when its caller has given up (R15).
+func TestServersCallThatFindsNoConnectionInTimeIsNotSent(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, s *sqlStore) {
+		release := s.occupyAll(t)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), semel.DefaultStoreTimeout)
+		defer cancel()
+		_, err := s.Begin(ctx, beginFor("k"))
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		assert.True(t, time.Since(began) < semel.DefaultStoreTimeout-s.StatementLimit()/2, "it took %v", time.Since(began))
+		release()
+	})
+}
