@@ -192,23 +192,14 @@ func (s *Store) operationIn(ctx context.Context, part string, id semel.Operation
 			if err != nil {
 				return err
 			}
-			for i, reply := range s.eachMember(ctx, pg, []string{fieldNames[fieldOperation]}) {
-				values, err := reply.AsStrSlice()
-				if err != nil {
-					return err
-				}
-				if values[0] != string(id[:]) {
-					continue
-				}
-				rec, err := s.change(ctx, pg.members[i].at, semel.Token{}, nil, nothing)
-				if err != nil {
-					return err
-				}
-				if rec.OperationID == id {
-					mu.Lock()
-					found = rec
-					mu.Unlock()
-				}
+			rec, err := s.operationOn(ctx, pg, id)
+			if err != nil {
+				return err
+			}
+			if rec.OperationID == id {
+				mu.Lock()
+				found = rec
+				mu.Unlock()
 			}
 			if len(pg.members) < pageSize {
 				return nil
@@ -216,6 +207,20 @@ func (s *Store) operationIn(ctx context.Context, part string, id semel.Operation
 		}
 	})
 	return found, err
+}
+
+// operationOn looks on one page.
+func (s *Store) operationOn(ctx context.Context, pg page, id semel.OperationID) (semel.Record, error) {
+	for i, reply := range s.eachMember(ctx, pg, []string{fieldNames[fieldOperation]}) {
+		values, err := reply.AsStrSlice()
+		if err != nil {
+			return semel.Record{}, err
+		}
+		if values[0] == string(id[:]) {
+			return s.change(ctx, pg.members[i].at, semel.Token{}, nil, nothing)
+		}
+	}
+	return semel.Record{}, nil
 }
 
 // Erase drops the reply of a done record.

@@ -3,8 +3,8 @@ package integration
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -66,7 +66,7 @@ func newRedis(t testing.TB, at string) *redisStore {
 }
 
 func (s *redisStore) config() redisstore.Config {
-	return redisstore.Config{Prefix: s.prefix, Logger: slog.New(slog.DiscardHandler), Hooks: testhook.Hooks{ClockShift: redisShift}}
+	return redisstore.Config{Prefix: s.prefix, Logger: unheard, Hooks: testhook.Hooks{ClockShift: redisShift}}
 }
 
 // redisClient returns a client whose connections g can hold up.
@@ -86,8 +86,14 @@ func redisClient(t testing.TB, at string, g *gate) rueidis.Client {
 	return client
 }
 
-// gate holds up what is sent, as a queue before the server would.
-type gate struct{ mu sync.RWMutex }
+// gate holds up what is sent, as a queue before the server would, or loses what
+// comes back.
+type gate struct {
+	mu        sync.RWMutex
+	passed    atomic.Int64 // how often something was sent
+	cut       atomic.Bool  // the next answer is lost, and the connection with it
+	cutSecond atomic.Bool  // the one after it is
+}
 
 type gatedConn struct {
 	net.Conn
@@ -99,8 +105,20 @@ type gatedConn struct {
 func (c *gatedConn) Write(b []byte) (int, error) {
 	c.gate.mu.RLock()
 	defer c.gate.mu.RUnlock()
+	defer c.gate.passed.Add(1)
 	return c.Conn.Write(b)
 }
+
+// Read takes an answer, if it is not to be lost.
+func (c *gatedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err == nil && c.gate.cut.Swap(c.gate.cutSecond.Swap(false)) {
+		return 0, errors.Join(errCut, c.Close())
+	}
+	return n, err
+}
+
+var errCut = errors.New("the connection was cut")
 
 // stall closes the gate.
 func (s *redisStore) stall() (resume func()) {
@@ -215,7 +233,7 @@ func (e *redisEvents) await(t testing.TB, node rueidis.Client, mark redisMark) {
 // clock is the server's.
 func redisWorker() error {
 	s, err := redisstore.Open(context.Background(), os.Getenv(pathVariable), redisstore.Config{
-		Prefix: os.Getenv(prefixVariable), Logger: slog.New(slog.DiscardHandler), Hooks: testhook.Hooks{ClockShift: redisShift},
+		Prefix: os.Getenv(prefixVariable), Logger: unheard, Hooks: testhook.Hooks{ClockShift: redisShift},
 	})
 	if err != nil {
 		return err
