@@ -19,8 +19,8 @@ help: ## List these targets
 test: services ## Run every test of every module
 	@go test -json work | go run ./internal/testreport
 
-race: ## Run the same tests under the race detector, a package at a time (needs a C compiler)
-	@.ci/services chromium curl gcc
+race: services ## Run the same tests under the race detector, a package at a time (needs a C compiler)
+	@.ci/services gcc
 	@go test -race -p 1 -timeout 20m -json work | go run ./internal/testreport
 
 lint: $(GOLANGCI) ## Vet and lint every module
@@ -37,8 +37,8 @@ long: services ## Run the long proofs: big storms, then some minutes on each fuz
 	@SEMEL_LONG=1 go test -timeout 60m -count=1 -json work | go run ./internal/testreport
 	@.ci/fuzz 3000000x
 
-services: ## Install what the tests need beside Go: chromium, curl (root on Debian)
-	@.ci/services chromium curl
+services: ## Install what the tests need beside Go: a browser, curl, database servers (root on Debian)
+	@.ci/services chromium curl postgresql pgbouncer mariadb redis
 
 $(GOLANGCI):
 	@echo "building golangci-lint $(GOLANGCI_VERSION), once"

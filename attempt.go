@@ -45,6 +45,7 @@ type attempt struct {
 	started         time.Time
 	heartbeat       heartbeat
 	joint           Joint
+	atomic          AtomicJoint // the joint, in atomic mode
 	says            handlerSays
 	replyStarted    atomic.Bool
 
@@ -102,11 +103,15 @@ func (a *attempt) begin() (BeginResult, error) {
 		OperationID:  NewOperationID(g.cfg.Service, call.Scope, call.Key, 0),
 		Lease:        g.cfg.Lease,
 		ResumeWithin: g.resumeWithin,
-		AllInTx:      call.AllInTx && call.Mode == Joined,
+		AllInTx:      call.allInTx(),
 		Credential:   call.Credential,
 		Trace:        call.Trace,
 	}
-	res, err := g.beginOnce(&a.asking, p)
+	var to beginner = g.store
+	if call.Mode == Atomic {
+		to = (*atomicAttempt)(a)
+	}
+	res, err := g.beginOnce(&a.asking, to, p)
 	if err != nil || res.Outcome != BeginMismatch || call.Refingerprint == nil {
 		return res, err
 	}
@@ -119,7 +124,19 @@ func (a *attempt) begin() (BeginResult, error) {
 		return res, nil
 	}
 	p.Fingerprint = older
-	return g.beginOnce(g.storeContext(a.values), p)
+	return g.beginOnce(g.storeContext(a.values), to, p)
+}
+
+// atomicAttempt is an attempt as the beginner that it is in atomic mode.
+type atomicAttempt attempt
+
+// Begin claims in the business transaction, and keeps it for the work.
+func (a *atomicAttempt) Begin(ctx context.Context, p BeginParams) (BeginResult, error) {
+	res, joint, err := a.guard.atomic.BeginAtomic(ctx, p, a.guard.cfg.HandlerDeadline)
+	if err == nil && res.Outcome == BeginClaimed {
+		a.joint, a.atomic = joint, joint
+	}
+	return res, err
 }
 
 func (a *attempt) claim() Claim { return a.record.Claim() }
@@ -257,6 +274,9 @@ func (a *attempt) observe(kind EventKind) {
 func (a *attempt) markReplyStarted() error {
 	if a.replyStarted.Load() {
 		return nil
+	}
+	if a.call.Mode == Atomic {
+		return configError("Mode", "is Atomic: no reply starts before its claim is committed")
 	}
 	ctx := a.guard.storeContext(a)
 	defer ctx.cancel(context.Canceled)

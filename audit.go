@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// Audit is written to an append-only log with every forced Begin and with the
-// Finish that settles. Actor and Reason are required.
+// Audit is written to an append-only log with every forced Begin, with the
+// Finish that settles, and with every reply that is erased. Actor and Reason
+// are required.
 type Audit struct {
 	Actor    string
 	Reason   string
 	Override bool // the operator waived Force.QuietFor
 }
 
-// AuditEntry is one line of a store's append-only log of settlements, written
-// together with the record: see [BeginParams.AuditEntry] and
-// [FinishParams.AuditEntry].
+// AuditEntry is one line of a store's append-only log of settlements and
+// erasures, written together with the record: see [BeginParams.AuditEntry],
+// [FinishParams.AuditEntry] and [EraseResult.AuditEntry].
 type AuditEntry struct {
 	Scope   string
 	Key     string
 	Attempt int64
-	// To is StateRunning for the forced Begin, else what was settled.
+	// To is StateRunning for the forced Begin, StateAbsent for a reply that was
+	// erased, else what was settled.
 	To    State
 	Audit Audit
 	At    time.Time // on the store's clock

@@ -36,3 +36,11 @@ func ClassOf(s Store) StoreClass {
 type Limited interface {
 	StatementLimit() time.Duration
 }
+
+// Lossy is the ability of a store that can lose what it has acknowledged to say
+// whether whoever opened it accepts that. New refuses Hold over one where
+// nobody does: a claim that is lost is not held, and the work runs again (R9).
+// Resume runs it again under the same operation id.
+type Lossy interface {
+	LossAccepted() bool
+}

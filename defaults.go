@@ -11,6 +11,7 @@ const (
 	DefaultHandlerDeadline = 5 * time.Minute
 	DefaultStoreTimeout    = 5 * time.Second
 	DefaultSettleDelay     = time.Minute
+	DefaultStuckAfter      = time.Hour
 	DefaultSweepInterval   = time.Minute
 	DefaultSweepBatch      = 1000 // records
 

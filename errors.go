@@ -20,6 +20,7 @@ const (
 	CodeCommitRefused    Code = "commit_refused"
 	CodeReplayRefused    Code = "replay_refused"
 	CodeSettleRefused    Code = "settle_refused"
+	CodeEraseRefused     Code = "erase_refused"
 )
 
 // Error is the one error type of this module. Errors with the same code match
@@ -57,6 +58,8 @@ var (
 	ErrReplayRefused = &Error{Code: CodeReplayRefused, Text: "the saved reply may not be shown"}
 	// ErrSettleRefused means a settlement does not fit the record as it is.
 	ErrSettleRefused = &Error{Code: CodeSettleRefused, Text: "the record cannot be settled so"}
+	// ErrEraseRefused means a record may not be erased as it is.
+	ErrEraseRefused = &Error{Code: CodeEraseRefused, Text: "the record cannot be erased"}
 )
 
 // Error returns the text and the cause.

@@ -72,7 +72,7 @@ func (a *attempt) savable(c Completion) Completion {
 
 // rollbackUndoesAll reports whether ending the joined transaction undoes every
 // effect of this attempt (M1).
-func (a *attempt) rollbackUndoesAll() bool { return a.joint != nil && a.call.AllInTx }
+func (a *attempt) rollbackUndoesAll() bool { return a.joint != nil && a.call.allInTx() }
 
 func (a *attempt) params(c Completion) FinishParams {
 	p := FinishParams{To: StateUnknown, Retention: a.guard.cfg.Retention}
@@ -91,25 +91,40 @@ func (a *attempt) params(c Completion) FinishParams {
 // else by itself after they are undone.
 func (a *attempt) save(c Completion) (Held, error) {
 	p := a.params(c)
-	if a.joint == nil {
+	switch {
+	case a.joint == nil:
 		return a.finishAlone(p)
-	}
-	if a.joint.Opened() && p.To == StateDone && !c.Undo {
-		return a.commit(p)
+	case p.To == StateDone && !c.Undo && a.joint.Opened():
+		return a.commit(p, a.joint.Commit)
+	case p.To == StateDone && a.atomic != nil:
+		return a.commit(p, a.atomic.CommitReply)
 	}
 	if err := a.joint.Rollback(); err != nil {
 		// Somebody else may have ended the transaction, and committed it.
 		a.guard.Observe(a, Event{Kind: EventStoreFault, Err: err})
 		p = FinishParams{To: StateUnknown}
 	}
-	return a.finishAlone(p)
+	return a.finishUndone(p)
+}
+
+// finishUndone finishes when the business transaction has ended without
+// effect. In atomic mode the claim has ended with it: nothing is left to
+// finish, and what an earlier attempt of another mode has left is as it was
+// (M2).
+func (a *attempt) finishUndone(p FinishParams) (Held, error) {
+	if a.atomic == nil {
+		return a.finishAlone(p)
+	}
+	rec := a.record
+	held, _ := rec.Finish(a.claim(), p)
+	return held, nil
 }
 
 // commit finishes inside the business transaction.
-func (a *attempt) commit(p FinishParams) (Held, error) {
+func (a *attempt) commit(p FinishParams, commit func(context.Context, FinishParams) (Held, error)) (Held, error) {
 	ctx := a.guard.storeContext(a)
 	defer ctx.cancel(context.Canceled)
-	held, err := a.joint.Commit(ctx, p)
+	held, err := commit(ctx, p)
 	if err == nil {
 		return held, nil
 	}
@@ -122,7 +137,7 @@ func (a *attempt) commit(p FinishParams) (Held, error) {
 	if a.rollbackUndoesAll() {
 		to = StateReleased
 	}
-	held, ferr := a.finishAlone(FinishParams{To: to, Retention: p.Retention})
+	held, ferr := a.finishUndone(FinishParams{To: to, Retention: p.Retention})
 	if ferr != nil {
 		return Held{}, ferr
 	}
@@ -184,7 +199,11 @@ func (a *attempt) superseded() (Result, error) {
 		return Result{Outcome: OutcomeUnknown, Record: a.record}, a.guard.storeFault(a, err)
 	}
 	begun := BeginResult{Outcome: BeginUnknown, Record: a.record}
-	if rec.sameLife(&a.record) && !rec.Expired() {
+	mine := rec.sameLife(&a.record)
+	if a.atomic != nil { // its own record was undone with its transaction
+		mine = rec.sameRequest(&a.record)
+	}
+	if mine && !rec.Expired() {
 		begun = BeginResult{Outcome: rec.present(), Record: rec}
 	}
 	return a.guard.answer(context.WithoutCancel(a), a.call, begun)

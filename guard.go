@@ -42,7 +42,8 @@ type Config struct {
 // concurrent use and owns no goroutine beyond the calls in progress.
 type Guard struct {
 	store        Store
-	joiner       Joiner // nil if the store is none
+	joiner       Joiner       // nil if the store is none
+	atomic       AtomicJoiner // the same
 	recovery     Recovery
 	resumeWithin time.Duration
 	cfg          Config
@@ -58,9 +59,11 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 		return nil, err
 	}
 	joiner, _ := As[Joiner](store)
+	atomic, _ := As[AtomicJoiner](store)
 	return &Guard{
 		store:        store,
 		joiner:       joiner,
+		atomic:       atomic,
 		recovery:     recovery,
 		resumeWithin: recovery.resumeWithin(cfg.HandlerDeadline),
 		cfg:          cfg,
@@ -94,6 +97,9 @@ func (c *Config) complete(store Store, recovery Recovery) error {
 	}
 	if err := recovery.check(c.HandlerDeadline); err != nil {
 		return err
+	}
+	if l, ok := As[Lossy](store); ok && recovery.kind == hold && !l.LossAccepted() {
+		return configError("Recovery", fmt.Sprintf("is Hold, but the store (%T, %s) can lose a claim that it has acknowledged, and the work would run again: choose Resume, or accept that where the store is opened", store, ClassOf(store)))
 	}
 	if l, ok := As[Limited](store); ok && c.StoreTimeout <= l.StatementLimit() {
 		return configError("StoreTimeout", fmt.Sprintf("is %v; the store's own limit for a statement is %v, and must be the shorter one", c.StoreTimeout, l.StatementLimit()))
@@ -172,12 +178,21 @@ const (
 	// Joined saves the reply in the transaction of the work, which the work
 	// gets from the store's Tx function. It needs a store that is a Joiner.
 	Joined
+	// Atomic claims the key there too: one commit in all, and a crash leaves
+	// nothing. It is for work whose effects are all in that transaction, and
+	// needs a store that is an AtomicJoiner. A repeat that comes while the
+	// first attempt runs is told OutcomeInProgress, also if it is another
+	// request.
+	Atomic
 )
 
-// String returns "leased" or "joined".
+// String returns "leased", "joined" or "atomic".
 func (m Mode) String() string {
-	if m == Joined {
+	switch m {
+	case Joined:
 		return "joined"
+	case Atomic:
+		return "atomic"
 	}
 	return "leased"
 }
@@ -185,11 +200,13 @@ func (m Mode) String() string {
 // CheckMode reports, as an ErrConfig, that the guard's store cannot run mode
 // m. Callers ask at construction, so that nothing fails at first use.
 func (g *Guard) CheckMode(m Mode) error {
-	if m > Joined {
-		return configError("Mode", fmt.Sprintf("is %d; it must be Leased or Joined", m))
-	}
-	if m == Joined && g.joiner == nil {
+	switch {
+	case m > Atomic:
+		return configError("Mode", fmt.Sprintf("is %d; it must be Leased, Joined or Atomic", m))
+	case m == Joined && g.joiner == nil:
 		return configError("Mode", fmt.Sprintf("is Joined, but the store (%T) cannot save a reply in a business transaction", g.store))
+	case m == Atomic && g.atomic == nil:
+		return configError("Mode", fmt.Sprintf("is Atomic, but the store (%T) cannot claim in a business transaction", g.store))
 	}
 	return nil
 }
@@ -216,10 +233,11 @@ type Call struct {
 	Route string
 	// BeforeReplay, if set, may refuse a saved reply to this caller (R27).
 	BeforeReplay func(Record) error
-	// Mode is Leased or Joined.
+	// Mode is Leased, Joined or Atomic.
 	Mode Mode
 	// AllInTx declares that every effect of the work is in the joined
-	// transaction, so that a rollback is known to have undone it all (M1).
+	// transaction, so that a rollback is known to have undone it all (M1). It
+	// goes with Joined; of Atomic it is true without being said.
 	AllInTx bool
 }
 
@@ -336,19 +354,27 @@ func (c *Call) check() error {
 	return nil
 }
 
+// allInTx reports whether every effect of the work is in its transaction.
+func (c *Call) allInTx() bool { return c.Mode == Atomic || c.Mode == Joined && c.AllInTx }
+
 // beginTries is how often one Begin is sent. The token makes the repeat safe:
 // it finds the claim that an unanswered try may have won.
 const beginTries = 3
 
+// beginner is a Store, or an attempt that claims in its own transaction.
+type beginner interface {
+	Begin(ctx context.Context, p BeginParams) (BeginResult, error)
+}
+
 // beginOnce sends one Begin, repeating it while ctx lasts, which it ends.
-func (g *Guard) beginOnce(ctx *detachedContext, p BeginParams) (BeginResult, error) {
+func (g *Guard) beginOnce(ctx *detachedContext, to beginner, p BeginParams) (BeginResult, error) {
 	defer ctx.cancel(context.Canceled)
 	var (
 		res BeginResult
 		err error
 	)
 	for range beginTries {
-		res, err = g.store.Begin(ctx, p)
+		res, err = to.Begin(ctx, p)
 		if err == nil || ctx.Err() != nil {
 			break
 		}

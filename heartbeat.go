@@ -36,7 +36,9 @@ func (h *heartbeat) start(a *attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.attempt = a
-	h.planBeat(a.started, lease)
+	if a.call.Mode != Atomic { // there the transaction is the lease
+		h.planBeat(a.started, lease)
+	}
 	h.deadline = a.deadline
 	h.timer = time.AfterFunc(time.Until(h.next()), h.tick)
 }

@@ -45,6 +45,8 @@ const (
 	// semelhttp, has dealt with: one for each, also where the guard was not
 	// asked.
 	EventRequest
+	// EventSweep is a sweep of a Sweeper, also one that was another's turn.
+	EventSweep
 
 	eventKinds // how many there are
 )
@@ -52,7 +54,7 @@ const (
 var eventNames = [eventKinds]string{
 	"none", "claimed", "takeover", "reclaimed", "replayed", "reply_not_kept", "in_progress", "key_reused",
 	"other_caller", "outcome_unknown", "done", "released", "unknown", "lease_lost", "still_running", "store_fault",
-	"request",
+	"request", "sweep",
 }
 
 // String returns the kind in snake_case.
@@ -63,15 +65,15 @@ func (k EventKind) String() string {
 	return "invalid"
 }
 
-// Event is one thing that happened to one key. It carries no key and no
-// scope, so that neither can become a label.
+// Event is one thing that happened to one key, or to the store. It carries no
+// key and no scope, so that neither can become a label.
 type Event struct {
 	Kind        EventKind
 	Route       string // as in Call.Route
 	OperationID OperationID
 	Attempt     int64
-	// Duration is that of the attempt, for the kinds that end one, and of the
-	// request for EventRequest.
+	// Duration is that of the attempt, for the kinds that end one, of the
+	// request for EventRequest, and of the sweep for EventSweep.
 	Duration time.Duration
 	// SinceFirst is how long ago the operation was first claimed, for the
 	// kinds that end an attempt.
@@ -84,7 +86,12 @@ type Event struct {
 	// place it ran unprotected. Both are words of few.
 	Outcome string
 	Problem string
-	Err     error // of EventStoreFault
+	Err     error // of EventStoreFault, and of an EventSweep that failed
+	// Removed is how many records an EventSweep has removed, and Lag for how
+	// long the first to expire of those that are left has been expired; it is
+	// negative where the store does not say.
+	Removed int
+	Lag     time.Duration
 }
 
 // Observer is told what happens, on the goroutine it happens on: it must not

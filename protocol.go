@@ -242,6 +242,22 @@ func (r *Record) Sweep() (remove, tombstone bool) {
 	return true, true
 }
 
+// Erase drops the saved reply of a done record, expired or not, and reports
+// whether the record changed. Its status stays, and all else.
+func (r *Record) Erase() (res EraseResult, changed bool) {
+	switch {
+	case r.State == StateRunning || r.State == StateUnknown:
+		res.Outcome = EraseRefused
+	case r.State != StateDone || !r.ReplyKept:
+		res.Outcome = EraseNothing
+	default:
+		res.Outcome, changed = EraseDone, true
+		r.Reply, r.ReplyKept = Reply{Status: r.Reply.Status}, false
+	}
+	res.Record = *r
+	return res, changed
+}
+
 // claimedBy reports whether the record's latest claim is t's.
 func (r *Record) claimedBy(t Token) bool { return r.State != StateAbsent && r.Token == t }
 

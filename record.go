@@ -119,9 +119,12 @@ func (r Record) withoutReply() Record {
 // sameLife reports whether two readings of a key are of one life of its record.
 // Request and credential are then the same as well; they are compared because
 // a clock that was set back can give two lives one start.
-func (r *Record) sameLife(s *Record) bool {
-	return r.Created.Equal(s.Created) && r.OperationID == s.OperationID &&
-		r.Fingerprint == s.Fingerprint && r.Credential == s.Credential
+func (r *Record) sameLife(s *Record) bool { return r.Created.Equal(s.Created) && r.sameRequest(s) }
+
+// sameRequest reports whether two readings of a key are of one operation, asked
+// for by the same request of the same caller.
+func (r *Record) sameRequest(s *Record) bool {
+	return r.OperationID == s.OperationID && r.Fingerprint == s.Fingerprint && r.Credential == s.Credential
 }
 
 // Claim returns the claim of the record's latest attempt.

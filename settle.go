@@ -54,7 +54,7 @@ func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
 	if p.As != SettleDone && !p.Override {
 		force.QuietFor = wait
 	}
-	begun, err := g.beginOnce(g.storeContext(ctx), BeginParams{
+	begun, err := g.beginOnce(g.storeContext(ctx), g.store, BeginParams{
 		Scope: p.Expect.Scope,
 		Key:   p.Expect.Key,
 		Token: NewToken(),

@@ -20,7 +20,7 @@ func TestEachKindHasItsWord(t *testing.T) {
 		{semel.HeldFinal, semel.HeldFinal + 1, "final"},
 		{semel.OutcomeReleased, semel.OutcomeReleased + 1, "released"},
 		{semel.StateUnknown, semel.StateUnknown + 1, "unknown"},
-		{semel.EventRequest, semel.EventRequest + 1, "request"},
+		{semel.EventSweep, semel.EventSweep + 1, "sweep"},
 	} {
 		t.Run(fmt.Sprintf("%T", c.last), func(t *testing.T) {
 			t.Parallel()

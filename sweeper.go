@@ -4,28 +4,48 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 )
 
+// SweepScheduler is the ability of a store to share one schedule among all that
+// sweep it, and to tell how far behind they are.
+type SweepScheduler interface {
+	// SweepTurn takes the caller's turn to sweep and returns true, unless
+	// somebody has taken one less than d ago on the store's clock. A turn in
+	// the future, which a clock that was set back leaves, counts as none.
+	SweepTurn(ctx context.Context, d time.Duration) (bool, error)
+
+	// SweepLag returns how long ago the record expired that is still there and
+	// expired first. It is zero where there is none.
+	SweepLag(ctx context.Context) (time.Duration, error)
+}
+
 // SweeperConfig holds the optional settings of a Sweeper.
 type SweeperConfig struct {
-	// Interval between sweeps. Default DefaultSweepInterval.
+	// Interval between sweeps, give or take a tenth, by which sweepers that
+	// were started together come apart. Default DefaultSweepInterval.
 	Interval time.Duration
 	// Batch is the most records one statement removes. Default
 	// DefaultSweepBatch.
 	Batch int
 	// StoreTimeout bounds each batch. Default DefaultStoreTimeout.
 	StoreTimeout time.Duration
+	// Observer is told of each sweep, with the lag. Default none.
+	Observer Observer
 	// Logger gets faults, which do not stop the sweeper. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
 
 // Sweeper removes expired records. Nothing depends on it but disk space: an
-// expired record counts as absent, swept or not.
+// expired record counts as absent, swept or not. Any number may run on one
+// store. Where that is a SweepScheduler one of them is at work in each interval,
+// unless it needs longer than that; elsewhere they share the work.
 type Sweeper struct {
-	store Store
-	cfg   SweeperConfig
+	store     Store
+	scheduler SweepScheduler // nil if the store is none
+	cfg       SweeperConfig
 }
 
 // NewSweeper returns a sweeper for store. It starts nothing: see Run. Errors
@@ -55,31 +75,87 @@ func NewSweeper(store Store, cfg SweeperConfig) (*Sweeper, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	return &Sweeper{store: store, cfg: cfg}, nil
+	scheduler, _ := As[SweepScheduler](store)
+	return &Sweeper{store: store, scheduler: scheduler, cfg: cfg}, nil
 }
 
+// jitter is the part of the interval by which it varies, either way.
+const jitter = 10
+
 // Run sweeps once at every interval until ctx ends, and returns why it ended.
-// A store that cannot be reached is logged and tried again.
+// The first sweep comes within one interval. A store that cannot be reached is
+// logged and tried again.
 func (s *Sweeper) Run(ctx context.Context) error {
-	tick := time.NewTicker(s.cfg.Interval)
-	defer tick.Stop()
+	next := time.NewTimer(rand.N(s.cfg.Interval))
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-next.C:
 		}
-		if n, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Error("semel: sweep failed", "removed", n, "error", err)
-		}
+		s.pass(ctx)
+		next.Reset(s.shortest() + rand.N(2*s.cfg.Interval/jitter+1))
 	}
 }
 
+// shortest is the least time between two sweeps of one sweeper. A turn lasts
+// no longer, so that nobody is kept waiting by their own.
+func (s *Sweeper) shortest() time.Duration { return s.cfg.Interval - s.cfg.Interval/jitter }
+
+// pass sweeps, if it is this sweeper's turn, and tells the observer.
+func (s *Sweeper) pass(ctx context.Context) {
+	start := time.Now()
+	e := Event{Kind: EventSweep, Lag: -1}
+	e.Removed, e.Err = s.sweepInTurn(ctx)
+	if e.Err == nil && s.scheduler != nil {
+		e.Lag, e.Err = s.lag(ctx)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if e.Err != nil {
+		s.cfg.Logger.Error("semel: sweep failed", "removed", e.Removed, "error", e.Err)
+	}
+	if s.cfg.Observer != nil {
+		e.Duration = time.Since(start)
+		s.cfg.Observer.Observe(ctx, e)
+	}
+}
+
+func (s *Sweeper) sweepInTurn(ctx context.Context) (int, error) {
+	if s.scheduler != nil {
+		if mine, err := s.turn(ctx); err != nil || !mine {
+			return 0, err
+		}
+	}
+	return s.Sweep(ctx)
+}
+
+func (s *Sweeper) turn(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
+	defer cancel()
+	return s.scheduler.SweepTurn(ctx, s.shortest())
+}
+
+func (s *Sweeper) lag(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
+	defer cancel()
+	lag, err := s.scheduler.SweepLag(ctx)
+	if err != nil {
+		return -1, err
+	}
+	return lag, nil
+}
+
 // Sweep removes all that is expired now, batch by batch, and returns how many
-// records that were, also with an error, which matches ErrStoreUnavailable.
+// records that were. It asks for no turn. After each batch it rests for as long
+// as that took, so that a store with one writer is never more than half its. Errors match
+// ErrStoreUnavailable.
 func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 	total := 0
 	for {
+		start := time.Now()
 		n, err := s.sweepBatch(ctx)
 		total += n
 		if err != nil {
@@ -87,6 +163,11 @@ func (s *Sweeper) Sweep(ctx context.Context) (int, error) {
 		}
 		if n < s.cfg.Batch {
 			return total, nil
+		}
+		select {
+		case <-ctx.Done():
+			return total, context.Cause(ctx)
+		case <-time.After(time.Since(start)):
 		}
 	}
 }

@@ -66,6 +66,7 @@ type Store struct {
 	expiring   expiryHeap // all released and done records
 	replyBytes int64
 	audits     []semel.AuditEntry
+	swept      time.Time // when a sweeper last took its turn
 }
 
 // id is what a record is found by. Strings compare as bytes (R11).

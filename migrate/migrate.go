@@ -13,25 +13,29 @@ const createTable = `CREATE TABLE IF NOT EXISTS semel_migrations (
 	applied_at TEXT NOT NULL
 )`
 
+// A version is a number and a name the name of a file of ours, so that they
+// need no placeholders, which databases write differently.
 const (
 	selectVersion = `SELECT coalesce(max(version), 0) FROM semel_migrations`
-	insertVersion = `INSERT INTO semel_migrations (version, name, applied_at) VALUES (?, ?, %s)`
-	deleteVersion = `DELETE FROM semel_migrations WHERE version = ?`
+	insertVersion = `INSERT INTO semel_migrations (version, name, applied_at) VALUES (%d, '%s', %s)`
+	deleteVersion = `DELETE FROM semel_migrations WHERE version = %d`
 )
 
 // ErrNewer means that the database was migrated by a later version of Semel.
 var ErrNewer = errors.New("migrate: the database has a newer schema than this program knows; use a newer program")
 
 // Up applies what is missing and returns the names of what it applied, in
-// order. It runs in one transaction, whose BEGIN must lock out other
-// migrations: with sqlstore, that of Handles.Write does.
+// order. It runs in one transaction, all of which takes effect or nothing;
+// MariaDB commits each statement, and Up goes on where an earlier one was cut
+// off. Other migrations are locked out meanwhile; with SQLite the BEGIN of db
+// must do so, as that of sqlstore's Handles.Write does.
 func Up(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
 	all, err := s.migrations()
 	if err != nil {
 		return nil, err
 	}
 	var applied []string
-	err = inTx(ctx, db, func(tx *sql.Tx, version int) error {
+	err = s.inTx(ctx, db, func(tx *sql.Tx, version int) error {
 		if version > len(all) {
 			return ErrNewer
 		}
@@ -39,7 +43,7 @@ func Up(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
 			if err := s.applyTx(ctx, tx, m, "up"); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf(insertVersion, s.now), m.version, m.name); err != nil {
+			if _, err := tx.ExecContext(ctx, fmt.Sprintf(insertVersion, m.version, m.name, s.now)); err != nil {
 				return fmt.Errorf("migrate: note migration %s: %w", m.name, err)
 			}
 			applied = append(applied, m.name)
@@ -60,7 +64,7 @@ func Down(ctx context.Context, db *sql.DB, s Set) (string, error) {
 		return "", err
 	}
 	var undone string
-	err = inTx(ctx, db, func(tx *sql.Tx, version int) error {
+	err = s.inTx(ctx, db, func(tx *sql.Tx, version int) error {
 		switch {
 		case version > len(all):
 			return ErrNewer
@@ -72,7 +76,7 @@ func Down(ctx context.Context, db *sql.DB, s Set) (string, error) {
 			return err
 		}
 		undone = m.name
-		_, err := tx.ExecContext(ctx, deleteVersion, m.version)
+		_, err := tx.ExecContext(ctx, fmt.Sprintf(deleteVersion, m.version))
 		return err
 	})
 	if err != nil {
@@ -99,12 +103,30 @@ func Version(ctx context.Context, db *sql.DB, s Set) (int, error) {
 }
 
 // inTx calls change with the present version and commits what it did.
-func inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx, int) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+func (s Set) inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx, int) error) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("migrate: connect: %w", err)
+	}
+	defer conn.Close()
+	if s.unlock != "" {
+		// A connection that ends takes its lock with it.
+		defer conn.ExecContext(context.WithoutCancel(ctx), s.unlock) //nolint:errcheck // see above.
+	}
+	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("migrate: begin a migration: %w", err)
 	}
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+	if s.lock != "" {
+		var locked sql.NullInt64
+		if err := tx.QueryRowContext(ctx, s.lock).Scan(&locked); err != nil {
+			return fmt.Errorf("migrate: wait for other migrations: %w", err)
+		}
+		if locked.Int64 != 1 {
+			return errors.New("migrate: another migration is at work; wait for its end")
+		}
+	}
 	if _, err := tx.ExecContext(ctx, createTable); err != nil {
 		return fmt.Errorf("migrate: create semel_migrations: %w", err)
 	}

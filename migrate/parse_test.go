@@ -47,7 +47,7 @@ func TestParseRefusesAFileThatIsCutOff(t *testing.T) {
 
 func TestSetsAreComplete(t *testing.T) {
 	t.Parallel()
-	for _, s := range []Set{SQLite()} {
+	for _, s := range []Set{SQLite(), PostgreSQL(), MariaDB()} {
 		all, err := s.migrations()
 		assert.NoError(t, err)
 		for _, m := range all {

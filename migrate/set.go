@@ -17,9 +17,13 @@ type Set struct {
 	// What databases say differently.
 	now         string // the time, as text
 	tableExists string // how many tables are called semel_migrations
+	// lock keeps other migrations out, and answers 1 when it does; unlock lets
+	// them in again where the lock is not the transaction's. Empty where BEGIN
+	// does it.
+	lock, unlock string
 }
 
-//go:embed sqlite/*.sql
+//go:embed sqlite/*.sql postgres/*.sql mariadb/*.sql
 var files embed.FS
 
 // SQLite returns the migrations for SQLite.
@@ -29,6 +33,34 @@ func SQLite() Set {
 		dir:         "sqlite",
 		now:         "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')",
 		tableExists: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'semel_migrations'",
+	}
+}
+
+// PostgreSQL returns the migrations for PostgreSQL. The tables are made in the
+// first schema of search_path.
+func PostgreSQL() Set {
+	return Set{
+		files:       files,
+		dir:         "postgres",
+		now:         `to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+		tableExists: "SELECT count(*) FROM pg_class WHERE oid = to_regclass('semel_migrations')",
+		// Any number will do that no other program locks. Whoever waits for it
+		// may have to wait for a long migration.
+		lock: "SELECT count(*) FROM set_config('statement_timeout', '0', true), pg_advisory_xact_lock(495623828844)",
+	}
+}
+
+// MariaDB returns the migrations for MariaDB. Each of their statements commits,
+// and can be run again after a migration that was cut off.
+func MariaDB() Set {
+	return Set{
+		files:       files,
+		dir:         "mariadb",
+		now:         "DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ')",
+		tableExists: "SELECT count(*) FROM information_schema.tables WHERE table_schema = database() AND table_name = 'semel_migrations'",
+		// The name is one for the server.
+		lock:   "SELECT GET_LOCK(concat('semel:', md5(database())), 3600)",
+		unlock: "SELECT RELEASE_LOCK(concat('semel:', md5(database())))",
 	}
 }
 

@@ -135,7 +135,7 @@ func (x *exchange) fault(res semel.Result, err error) problem {
 		return problem{code: ProblemStillRunning}
 	case errors.Is(err, semel.ErrReplayRefused):
 		return problem{code: ProblemReplayRefused}
-	case res.Ran && x.p.route.Mode == semel.Joined && errors.Is(err, semel.ErrCommitRefused):
+	case res.Ran && x.p.route.inTx() && errors.Is(err, semel.ErrCommitRefused):
 		p.code = ProblemCommitRefused
 	}
 	if res.Outcome != 0 { // the work has run: this call's, also where it was replaced

@@ -30,7 +30,7 @@ const statusClientClosedRequest = 499
 func (p *protected) verdictOf(said semel.Declared, r *recorder) semel.Verdict {
 	verdict := semel.VerdictKeep
 	switch {
-	case said.Final || said.Commit && p.route.Mode == semel.Joined:
+	case said.Final || said.Commit && p.route.inTx():
 	case said.NotApplied:
 		return semel.VerdictNotApplied
 	case !r.whole():

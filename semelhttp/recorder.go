@@ -220,10 +220,10 @@ func (r *recorder) pass(b []byte) (int, error) {
 func (r *recorder) Flush() { r.FlushError() } //nolint:errcheck // http.Flusher has no error.
 
 // FlushError sends what there is, after the record says that a reply has
-// started; from then on the handler writes to the client (R14). In joined mode
-// it does nothing: what has not been committed is not sent.
+// started; from then on the handler writes to the client (R14). In joined and
+// atomic mode it does nothing: what has not been committed is not sent.
 func (r *recorder) FlushError() error {
-	if r.p.route.Mode == semel.Joined {
+	if r.p.route.inTx() {
 		return nil
 	}
 	if err := r.sendable(); err != nil {

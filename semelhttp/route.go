@@ -26,10 +26,10 @@ type Route struct {
 	Methods []string
 	// KeyOptional lets a request without a key through, unprotected.
 	KeyOptional bool
-	// Mode is semel.Leased or semel.Joined.
+	// Mode is semel.Leased, semel.Joined or semel.Atomic.
 	Mode semel.Mode
 	// AllInTx declares that every effect of the handler is in its joined
-	// transaction (M1). It goes with semel.Joined.
+	// transaction (M1). It goes with semel.Joined; semel.Atomic says so itself.
 	AllInTx bool
 	// Headers names the request headers that choose whose resource is meant
 	// or what is done to it. They are part of the fingerprint; the header of
@@ -52,7 +52,8 @@ type Route struct {
 	// key unknown. Choose it only where doing a thing twice costs less than
 	// not doing it. Such a request is answered with Semel-Outcome unprotected,
 	// logged at warn and told to the observer. It does not go with
-	// semel.Joined, which has no transaction without the store.
+	// semel.Joined and semel.Atomic, which have no transaction without the
+	// store.
 	FailOpen bool
 	// BeforeReplay may refuse a saved reply to this caller, for instance
 	// because a role was lost since (R27). The error's text is logged, and
@@ -83,8 +84,8 @@ func (r *Route) complete(cfg *Config) error {
 	if r.AllInTx && r.Mode != semel.Joined {
 		return r.error("AllInTx", "goes with Mode semel.Joined only")
 	}
-	if r.FailOpen && r.Mode == semel.Joined {
-		return r.error("FailOpen", "does not go with Mode semel.Joined: without the store there is no transaction")
+	if r.FailOpen && r.inTx() {
+		return r.error("FailOpen", "does not go with Mode semel.Joined or semel.Atomic: without the store there is no transaction")
 	}
 	for _, name := range r.Headers {
 		if http.CanonicalHeaderKey(name) == cfg.KeyHeader {
@@ -93,6 +94,9 @@ func (r *Route) complete(cfg *Config) error {
 	}
 	return r.checkLimits(cfg)
 }
+
+// inTx reports whether the handler works in a transaction of the store's.
+func (r *Route) inTx() bool { return r.Mode != semel.Leased }
 
 func (r *Route) checkMethods() error {
 	if len(r.Methods) == 0 {

@@ -22,7 +22,7 @@ func (s *Store) auditTx(ctx context.Context, tx *sql.Tx, e *semel.AuditEntry) er
 
 // Audits returns the settlements of a key, oldest first.
 func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
-	rows, err := s.handles.Read.QueryContext(ctx, s.sql.auditsOf, []byte(scope), []byte(key))
+	rows, err := s.handles.ownRead.QueryContext(ctx, s.sql.auditsOf, []byte(scope), []byte(key))
 	if err != nil {
 		return nil, unavailable(err)
 	}

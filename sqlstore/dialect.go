@@ -1,49 +1,128 @@
 package sqlstore
 
 import (
+	"database/sql"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/semel-dev/semel/migrate"
 )
 
-// dialect is what one database says differently from another: data only, the
-// behaviour is the same for all.
+// dialect is what one database says differently from another: data, and how
+// its errors are read. The behaviour is the same for all.
 type dialect struct {
-	now        string // the clock, in microseconds since 1970
-	lock       string // what a SELECT adds to keep the row from other writers
+	// now is the clock in microseconds since 1970, read once the statement
+	// holds the row's lock; asked is the time at which the statement was sent,
+	// which is one value for the whole of it and can be looked up in an index.
+	now, asked string
+	// lock is what a SELECT adds to keep the row from other writers, and
+	// lockFree what it adds to do so for rows that nobody else has locked.
+	lock, lockFree string
+	// ignore is what an INSERT adds to insert nothing where the key is taken.
+	ignore string
+	sweep  string
+	// numbered placeholders are $1, $2, …; else they are question marks.
+	numbered bool
+
+	// own are the options of a transaction of the store's own, and limits its
+	// first statement, where
+	// the connection cannot be trusted to keep its settings.
+	own    sql.TxOptions
+	limits string
+	// opened and released are the first and the last statement of a business
+	// transaction: see joint.
+	opened, released string
+
+	// claim, extend and finish are the usual case in one statement: see
+	// single.go. They are empty where it takes a transaction all the same. They
+	// know no offset of the clock, which only SQLite's tests have.
+	claim, extend, finish string
+	// joinedFinish says that finish does not rely on the settings of the
+	// connection, so that a business transaction can run it.
+	joinedFinish bool
+
+	// durable asks, in one row, whether a commit is on disk when it returns.
+	// It is empty where every connection makes sure of it.
+	durable string
+
 	migrations migrate.Set
+	syntax     syntax
+	errors     faults
 }
 
-// sqlite is the dialect of SQLite 3.42 and later.
-func sqlite() *dialect {
-	return &dialect{
-		now:        "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000",
-		lock:       "", // BEGIN IMMEDIATE has the whole file
-		migrations: migrate.SQLite(),
-	}
+// faults reads a database's errors. No driver is imported, so each dialect
+// finds the code in its own way.
+type faults struct {
+	// again reports an error after which the statement, and the transaction
+	// that it was in, are known to have had no effect and may succeed when they
+	// are sent again: a deadlock, a serialization failure, a key that a rival
+	// has just taken.
+	again func(error) bool
+	// refused reports an error of COMMIT after which nothing took effect.
+	refused func(error) bool
+	// ended reports an error of dialect.released that means: the transaction
+	// is not there any more, and whoever ended it may have committed it.
+	ended func(error) bool
 }
+
+// statementLimit is how long a database works on, or waits with, a statement
+// of the store's own. It is shorter than semel.DefaultStoreTimeout, so that
+// the database gives up before its caller does (R15).
+const statementLimit = 4 * time.Second
 
 // statements are the texts in one dialect.
 type statements struct {
-	read, readToWrite   string
-	insert, update      string
-	raised, sweep       string
-	audit, auditsOf     string
-	savepoint, released string
+	read, readToWrite     string
+	insert, update        string
+	raised, sweep         string
+	audit, auditsOf       string
+	opened, released      string
+	claim, extend, finish string
 }
 
-func (d *dialect) statements() statements {
-	r := strings.NewReplacer("{now}", d.now, "{lock}", d.lock)
-	return statements{
-		read:        r.Replace(selectRecord),
-		readToWrite: r.Replace(selectRecord + "{lock}"),
-		insert:      insertRecord,
-		update:      updateRecord,
-		raised:      r.Replace(selectRaised),
-		sweep:       r.Replace(deleteExpired),
-		audit:       insertAudit,
-		auditsOf:    selectAudits,
-		savepoint:   "SAVEPOINT " + savepointName,
-		released:    "RELEASE SAVEPOINT " + savepointName,
+// statements returns them with shift added to the clock, if there is one.
+func (d *dialect) statements(shift string) statements {
+	now, asked := d.now, d.asked
+	if shift != "" {
+		now, asked = now+" + "+shift, asked+" + "+shift
 	}
+	fill := strings.NewReplacer(
+		"{now}", now, "{asked}", asked, "{lock}", d.lock, "{lockFree}", d.lockFree,
+		"{columns}", columns, "{claimed}", claimedColumns(),
+	)
+	text := func(s string) string { return d.placeholders(fill.Replace(s)) }
+	return statements{
+		read:        text(strings.Replace(selectRecord, "{lock}", "", 1)),
+		readToWrite: text(selectRecord),
+		insert:      text(insertRecord + d.ignore),
+		update:      text(updateRecord()),
+		raised:      text(selectRaised),
+		sweep:       text(d.sweep),
+		audit:       text(insertAudit),
+		auditsOf:    text(selectAudits),
+		opened:      d.opened,
+		released:    d.released,
+		claim:       text(d.claim),
+		extend:      text(d.extend),
+		finish:      text(d.finish),
+	}
+}
+
+// placeholders numbers the question marks of s if the dialect wants that. None
+// of our statements has one in a quoted text.
+func (d *dialect) placeholders(s string) string {
+	if !d.numbered {
+		return s
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(s, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
 }

@@ -12,9 +12,11 @@ import (
 
 // joint is the business transaction of one attempt.
 //
-// It begins with a savepoint of our own, which is released before COMMIT: that
+// It begins with a savepoint of our own, which is released at the end: that
 // fails if the transaction is not the one that was opened, because the handler
-// ended it by some way of its own or SQLite rolled it back (R37).
+// ended it by some way of its own or the database rolled it back (R37). On a
+// server both statements set limits as well, since the connection has those of
+// the business.
 type joint struct {
 	store *Store
 	claim semel.Claim
@@ -86,9 +88,9 @@ func (j *joint) open(ctx context.Context) error {
 	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(j.base))
 	waited := context.AfterFunc(ctx, end)
-	tx, err := j.store.handles.Write.BeginTx(life, nil)
+	tx, err := j.store.handles.Write.BeginTx(context.WithValue(life, watchedKey{}, true), &j.store.business)
 	if err == nil {
-		_, err = tx.ExecContext(life, j.store.sql.savepoint)
+		_, err = tx.ExecContext(life, j.store.sql.opened)
 	}
 	if !waited() {
 		err = errors.Join(context.Cause(ctx), err)
@@ -158,46 +160,39 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	defer j.end()
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
 	if _, err := tx.ExecContext(ctx, j.store.sql.released); err != nil {
-		return semel.Held{}, uncommitted(fmt.Errorf("the business transaction ended before its time: %w", err))
+		err = fmt.Errorf("the business transaction ended before its time: %w", err)
+		if j.errors().ended(err) {
+			return semel.Held{}, unavailable(err) // by whom, and how?
+		}
+		return semel.Held{}, refused(err) // COMMIT is never sent
 	}
-	held, err := j.finishTx(ctx, tx, p)
+	held, err := j.store.finishTx(ctx, tx, j.claim, p)
 	switch {
 	case err != nil:
-		return semel.Held{}, refused(err) // COMMIT is never sent
+		return semel.Held{}, refused(err) // nor here
 	case held.Status != semel.HeldYes:
 		return held, nil
 	}
+	// The driver's COMMIT may know no context but that of the transaction.
+	defer context.AfterFunc(ctx, j.end)()
 	if err := tx.Commit(); err != nil {
-		return semel.Held{}, uncommitted(err)
+		if isUndone(err) || j.errors().refused(err) {
+			return semel.Held{}, refused(err)
+		}
+		return semel.Held{}, unavailable(err)
 	}
 	return held, nil
 }
 
-// uncommitted tells what is known to be undone from what nobody knows.
-func uncommitted(err error) error {
-	if isUndone(err) {
-		return refused(err)
-	}
-	return unavailable(err)
-}
-
-// finishTx writes the end of the claim into the business transaction, unless
-// the claim is not the latest any more.
-func (j *joint) finishTx(ctx context.Context, tx *sql.Tx, p semel.FinishParams) (semel.Held, error) {
-	var held semel.Held
-	changed, err := j.store.changeTx(ctx, tx, j.claim.Scope, j.claim.Key, finishing(j.claim, p, &held))
-	if err == nil && !changed && held.Status == semel.HeldYes {
-		// The claim has its end already, and this transaction is no part of it.
-		held.Status = semel.HeldFinal
-	}
-	return held, err
-}
+func (j *joint) errors() *faults { return &j.store.dialect.errors }
 
 func refused(err error) error {
 	return semel.NewError(semel.CodeCommitRefused, err, "%s", semel.ErrCommitRefused.Text)
 }
 
-// Rollback ends the transaction without effect.
+// Rollback ends the transaction without effect. A server undoes it also if
+// ROLLBACK does not reach it; what it does not say is that there was nothing to
+// roll back, so the savepoint is asked for first.
 func (j *joint) Rollback() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -207,8 +202,16 @@ func (j *joint) Rollback() error {
 	}
 	j.unwatch()
 	defer j.end()
-	if err := j.tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return unavailable(err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.base), semel.DefaultStoreTimeout)
+	defer cancel()
+	_, err := j.tx.ExecContext(ctx, j.store.sql.released)
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	for _, err := range []error{err, j.tx.Rollback()} {
+		if err != nil && !errors.Is(err, sql.ErrTxDone) && j.errors().ended(err) {
+			return unavailable(err)
+		}
 	}
 	return nil
 }

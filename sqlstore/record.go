@@ -3,38 +3,41 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-dev/semel"
 )
 
-// columns are those of a record but for its id, in the order of scan and args.
+// columns are those of a record, in the order of scan and args.
 const columns = `scope, idempotency_key, version, state, is_open, generation, operation_id, token, attempt,
 	raw_digest, meaning_digest, policy, credential, trace, all_in_tx, reply_started, reply_kept,
 	created, first_started, claimed, renewed, lease_end, finished, expires, status, header, body`
 
 // selectRecord always finds one row, so that the clock is read in the same
 // statement as the record, also when there is none. Its first argument is the
-// offset of the clock, zero but in tests.
-const selectRecord = `SELECT {now} + ?, r.id, ` + columns + `
-FROM (SELECT 1) LEFT JOIN semel_records r ON r.scope = ? AND r.idempotency_key = ?`
+// offset of the clock, zero but in tests. The row is locked in a query of its
+// own inside, because a database works out what it selects before it waits for
+// the lock: the clock would be old by the length of the wait.
+const selectRecord = `SELECT {now} + ?, {columns}
+FROM (SELECT 1) one LEFT JOIN (SELECT {columns} FROM semel_records WHERE scope = ? AND idempotency_key = ?{lock}) r ON TRUE`
 
-const insertRecord = `INSERT INTO semel_records (` + columns + `)
+const insertRecord = `INSERT INTO semel_records ({columns})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// updateRecord checks the version that was read. Where the row was locked by
-// the read it cannot differ.
-const updateRecord = `UPDATE semel_records SET
-	scope = ?, idempotency_key = ?, version = ?, state = ?, is_open = ?, generation = ?, operation_id = ?, token = ?, attempt = ?,
-	raw_digest = ?, meaning_digest = ?, policy = ?, credential = ?, trace = ?, all_in_tx = ?, reply_started = ?, reply_kept = ?,
-	created = ?, first_started = ?, claimed = ?, renewed = ?, lease_end = ?, finished = ?, expires = ?, status = ?, header = ?, body = ?
-WHERE id = ? AND version = ?`
+// updateRecord writes every column and checks the version that was read. Where
+// the row was locked by the read it cannot differ.
+func updateRecord() string {
+	return "UPDATE semel_records SET " + strings.ReplaceAll(columns, ",", " = ?,") + ` = ?
+WHERE scope = ? AND idempotency_key = ? AND version = ?`
+}
 
-// row is a record with what the table adds to it. Without a row in the table
-// id is 0.
+// row is a record with what the table adds to it.
 type row struct {
-	id      int64
+	exists  bool // in the table
 	version int64
 	record  semel.Record
 }
@@ -49,24 +52,22 @@ func (s *Store) read(ctx context.Context, q queryer, statement, scope, key strin
 	return scan(q.QueryRowContext(ctx, statement, s.offset(), []byte(scope), []byte(key)).Scan)
 }
 
-// scan reads the clock, the id and the columns. All but the clock are NULL
-// where there is no record.
-func scan(into func(...any) error) (row, error) {
+// scan reads what stands before the clock, if anything does, the clock and the
+// columns. All columns are NULL where there is no record.
+func scan(into func(...any) error, before ...any) (row, error) {
 	var (
-		r      row
-		now    int64
-		id     sql.NullInt64
-		v      values
-		target = []any{&now, &id}
+		r   row
+		now int64
+		v   values
 	)
-	if err := into(append(target, v.targets()...)...); err != nil {
+	if err := into(slices.Concat(before, []any{&now}, v.targets())...); err != nil {
 		return r, err
 	}
 	r.record.Now = time.UnixMicro(now).UTC()
-	if !id.Valid {
+	if !v.version.Valid {
 		return r, nil
 	}
-	r.id, r.version = id.Int64, v.version.Int64
+	r.exists, r.version = true, v.version.Int64
 	return r, v.fill(&r.record)
 }
 
@@ -145,7 +146,7 @@ func (r *row) args() ([]any, error) {
 	}
 	return []any{
 		[]byte(rec.Scope), []byte(rec.Key), r.version, int64(rec.State), rec.Open, rec.Generation, rec.OperationID[:], rec.Token[:], rec.Attempt,
-		rec.Fingerprint.Raw[:], rec.Fingerprint.Meaning[:], rec.Fingerprint.Policy, rec.Credential[:], rec.Trace, rec.AllInTx, rec.ReplyStarted, rec.ReplyKept,
+		rec.Fingerprint.Raw[:], rec.Fingerprint.Meaning[:], []byte(rec.Fingerprint.Policy), rec.Credential[:], []byte(rec.Trace), rec.AllInTx, rec.ReplyStarted, rec.ReplyKept,
 		micros(rec.Created), micros(rec.FirstStarted), micros(rec.Claimed), micros(rec.Renewed), micros(rec.LeaseEnd), micros(rec.Finished), micros(rec.Expires),
 		rec.Reply.Status, notNull(header), notNull(rec.Reply.Body),
 	}, nil
@@ -160,20 +161,28 @@ func (s *Store) saveTx(ctx context.Context, tx *sql.Tx, r *row) error {
 		return err
 	}
 	statement := s.sql.insert
-	if r.id != 0 {
+	if r.exists {
 		statement = s.sql.update
-		args = append(args, r.id, read)
+		args = append(args, []byte(r.record.Scope), []byte(r.record.Key), read)
 	}
 	res, err := tx.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return err
 	}
 	n, err := res.RowsAffected()
-	if err == nil && n != 1 {
-		err = fmt.Errorf("the record changed under the lock: %d rows written", n)
+	switch {
+	case err != nil:
+		return err
+	case n == 0 && !r.exists:
+		return errTaken
+	case n != 1:
+		return fmt.Errorf("the record changed under the lock: %d rows written", n)
 	}
-	return err
+	return nil
 }
+
+// errTaken is that of an INSERT whose key was taken since it was looked for.
+var errTaken = errors.New("a rival has just inserted the record")
 
 // instant and micros turn a column into a time and back. NULL is the zero
 // time.

@@ -16,28 +16,36 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/migrate"
 )
 
-// Handles are two ways into one database, from [OpenSQLite]. Business code that
-// shares the file may use both; it must not ask Write for anything inside a
-// joined transaction, which has Write's only connection.
-type Handles struct {
-	// Write has one connection. Its transactions take the write lock when they
-	// begin (BEGIN IMMEDIATE), so that none fails half-way for want of it.
-	Write *sql.DB
-	// Read has several, which cannot write.
-	Read *sql.DB
+// busyTimeout is how long SQLite waits for another writer.
+const busyTimeout = statementLimit
 
-	dialect *dialect
+// sqlite is the dialect of SQLite 3.42 and later. Nothing is locked row by row:
+// BEGIN IMMEDIATE has the whole file, and a transaction costs no round trip.
+func sqlite() *dialect {
+	const now = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
+	return &dialect{
+		now:   now,
+		asked: now,
+		// It tests expiry again for the row it deletes, and not only for the
+		// list that it works from.
+		sweep: `DELETE FROM semel_records WHERE id IN (
+	SELECT id FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?)
+AND expires <= {asked} + ?`,
+		opened:     "SAVEPOINT " + savepointName,
+		released:   "RELEASE SAVEPOINT " + savepointName,
+		migrations: migrate.SQLite(),
+		syntax:     sqliteSyntax,
+		errors: faults{
+			again:   func(error) bool { return false },
+			refused: isUndone,
+			// The connection knows whether its transaction was rolled back.
+			ended: func(err error) bool { return !isUndone(err) },
+		},
+	}
 }
-
-// Close closes both.
-func (h *Handles) Close() error { return errors.Join(h.Read.Close(), h.Write.Close()) }
-
-// busyTimeout is how long SQLite waits for another writer. It is shorter than
-// semel.DefaultStoreTimeout, so that the database gives up before its caller
-// does (R15).
-const busyTimeout = 4 * time.Second
 
 // minReaders is how many readers there are on the smallest machine.
 const minReaders = 4
@@ -77,6 +85,7 @@ func OpenSQLite(driverName, path string) (*Handles, error) {
 
 		dialect: sqlite(),
 	}
+	h.own, h.ownRead = h.Write, h.Read
 	h.Write.SetMaxOpenConns(1)
 	readers := max(minReaders, runtime.GOMAXPROCS(0))
 	h.Read.SetMaxOpenConns(readers)
@@ -178,7 +187,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	if c.writes {
-		return &writeConn{Conn: conn}, nil
+		return newWriteConn(conn), nil
 	}
 	return conn, nil
 }

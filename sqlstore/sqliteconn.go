@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/semel-dev/semel"
 )
 
 // writeConn is the connection of Handles.Write. Its transactions take the
@@ -19,29 +17,22 @@ import (
 // when a statement is interrupted or the disk is full, and would commit what
 // comes after one by one.
 type writeConn struct {
-	driver.Conn
+	guardedConn
 
-	tx     *writeTx // nil outside one
-	broken bool
+	tx *writeTx // nil outside one
 }
 
 var (
-	_ driver.ConnBeginTx        = (*writeConn)(nil)
-	_ driver.ConnPrepareContext = (*writeConn)(nil)
-	_ driver.ExecerContext      = (*writeConn)(nil)
-	_ driver.QueryerContext     = (*writeConn)(nil)
-	_ driver.NamedValueChecker  = (*writeConn)(nil)
-	_ driver.Pinger             = (*writeConn)(nil)
-	_ driver.SessionResetter    = (*writeConn)(nil)
-	_ driver.Validator          = (*writeConn)(nil)
-	_ driver.Tx                 = (*writeTx)(nil)
-	_ driver.StmtExecContext    = (*writeStmt)(nil)
-	_ driver.StmtQueryContext   = (*writeStmt)(nil)
-	_ driver.NamedValueChecker  = (*writeStmt)(nil)
+	_ driver.ConnBeginTx = (*writeConn)(nil)
+	_ driver.Tx          = (*writeTx)(nil)
+	_ gate               = (*writeConn)(nil)
 )
 
-// Unwrap returns the driver's own connection.
-func (c *writeConn) Unwrap() driver.Conn { return c.Conn }
+func newWriteConn(conn driver.Conn) *writeConn {
+	c := &writeConn{guardedConn: guardedConn{plainConn: plainConn{Conn: conn}}}
+	c.gate = c
+	return c
+}
 
 // BeginTx begins a transaction with the write lock. All isolation levels are
 // served by SQLite's only one, serializable.
@@ -64,14 +55,6 @@ type writeTx struct {
 	failed bool  // a statement of it did, and nothing else has run since
 	gone   error // that it is not there any more
 }
-
-var (
-	errGone error = semel.NewError(semel.CodeStoreUnavailable, nil,
-		"sqlstore: the transaction is gone: the database ended it, as it does when a statement is interrupted or the disk is full")
-
-	// errRolledBack is errGone where nobody can have committed.
-	errRolledBack error = &undoneError{errGone}
-)
 
 // check is an error if the connection's transaction is not there any more. The
 // only question that every driver can put is a BEGIN, which is refused inside
@@ -101,7 +84,7 @@ func (c *writeConn) check() error {
 // that was there before a statement, and is not after it has failed, was
 // rolled back by the database: no statement that would commit comes this far.
 // It asks at once; while there is no answer, check lets nothing else run.
-func (c *writeConn) after(err error) error {
+func (c *writeConn) after(_ string, err error) error {
 	if err != nil && !errors.Is(err, driver.ErrSkip) && c.tx != nil {
 		c.tx.failed = true
 		c.check() //nolint:errcheck // the next statement is told.
@@ -109,17 +92,9 @@ func (c *writeConn) after(err error) error {
 	return err
 }
 
-// undoneError is the error of a transaction of which it is known that nothing
-// took effect.
-type undoneError struct{ cause error }
-
-func (e *undoneError) Error() string { return e.cause.Error() }
-func (e *undoneError) Unwrap() error { return e.cause }
-
-func isUndone(err error) bool {
-	_, ok := errors.AsType[*undoneError](err)
-	return ok
-}
+// rows leaves a query's rows as they are: check asks before the next statement
+// whatever they came to.
+func (c *writeConn) rows(_ string, rows driver.Rows) driver.Rows { return rows }
 
 // Commit commits. It is not cancelled by any context: a COMMIT that was cut
 // off would have no known end. An error is an undoneError if it is known that
@@ -164,138 +139,6 @@ func (t *writeTx) Rollback() error {
 		return err
 	case t.gone != nil && !isUndone(t.gone):
 		return t.gone
-	}
-	return nil
-}
-
-// IsValid tells database/sql whether to keep the connection.
-func (c *writeConn) IsValid() bool {
-	v, ok := c.Conn.(driver.Validator)
-	return !c.broken && (!ok || v.IsValid())
-}
-
-// ResetSession is called before the connection is used again.
-func (c *writeConn) ResetSession(ctx context.Context) error {
-	if c.broken {
-		return driver.ErrBadConn
-	}
-	if r, ok := c.Conn.(driver.SessionResetter); ok {
-		return r.ResetSession(ctx)
-	}
-	return nil
-}
-
-// PrepareContext prepares a statement.
-func (c *writeConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	stmt, err := prepare(ctx, c.Conn, query)
-	if err != nil {
-		return nil, err
-	}
-	return &writeStmt{Stmt: stmt, conn: c}, nil
-}
-
-// ExecContext executes a statement.
-func (c *writeConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	e, ok := c.Conn.(driver.ExecerContext)
-	if !ok {
-		return nil, driver.ErrSkip
-	}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	res, err := e.ExecContext(ctx, query, args)
-	return res, c.after(err)
-}
-
-// QueryContext runs a query.
-func (c *writeConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	q, ok := c.Conn.(driver.QueryerContext)
-	if !ok {
-		return nil, driver.ErrSkip
-	}
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	rows, err := q.QueryContext(ctx, query, args)
-	return rows, c.after(err)
-}
-
-// writeStmt is a statement that was prepared on a writeConn.
-type writeStmt struct {
-	driver.Stmt
-
-	conn *writeConn
-}
-
-// ExecContext executes the statement.
-func (s *writeStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if err := s.conn.check(); err != nil {
-		return nil, err
-	}
-	if e, ok := s.Stmt.(driver.StmtExecContext); ok {
-		res, err := e.ExecContext(ctx, args)
-		return res, s.conn.after(err)
-	}
-	values, err := valuesOf(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	res, err := s.Stmt.Exec(values) //nolint:staticcheck // for a driver that has only this.
-	return res, s.conn.after(err)
-}
-
-// QueryContext runs the query.
-func (s *writeStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if err := s.conn.check(); err != nil {
-		return nil, err
-	}
-	if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
-		rows, err := q.QueryContext(ctx, args)
-		return rows, s.conn.after(err)
-	}
-	values, err := valuesOf(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.Stmt.Query(values) //nolint:staticcheck // for a driver that has only this.
-	return rows, s.conn.after(err)
-}
-
-// CheckNamedValue converts an argument as the statement, or its connection,
-// does.
-func (s *writeStmt) CheckNamedValue(v *driver.NamedValue) error {
-	if n, ok := s.Stmt.(driver.NamedValueChecker); ok {
-		return n.CheckNamedValue(v)
-	}
-	return s.conn.CheckNamedValue(v)
-}
-
-// valuesOf is what a driver gets that knows neither contexts nor names.
-func valuesOf(ctx context.Context, args []driver.NamedValue) ([]driver.Value, error) {
-	values := make([]driver.Value, len(args))
-	for i, arg := range args {
-		if arg.Name != "" {
-			return nil, errors.New("sqlstore: the driver has no named parameters")
-		}
-		values[i] = arg.Value
-	}
-	return values, ctx.Err()
-}
-
-// The rest is the driver's own, where it has it.
-
-// CheckNamedValue converts an argument.
-func (c *writeConn) CheckNamedValue(v *driver.NamedValue) error {
-	if n, ok := c.Conn.(driver.NamedValueChecker); ok {
-		return n.CheckNamedValue(v)
-	}
-	return driver.ErrSkip
-}
-
-// Ping asks whether the connection lives.
-func (c *writeConn) Ping(ctx context.Context) error {
-	if p, ok := c.Conn.(driver.Pinger); ok {
-		return p.Ping(ctx)
 	}
 	return nil
 }

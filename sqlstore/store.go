@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -18,10 +19,18 @@ var (
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
 	_ semel.Limited = (*Store)(nil)
+
+	_ semel.Binder[*sql.Tx] = (*Store)(nil)
 )
 
 // Config holds the optional settings of a Store.
 type Config struct {
+	// Isolation is that of the business transactions of joined mode; zero is
+	// sql.LevelReadCommitted. Above it PostgreSQL refuses the commit of a
+	// handler that has renewed its lease since it first read something, that
+	// is after a third of the lease, and MariaDB does so from 11.6 on. SQLite
+	// has only sql.LevelSerializable, whatever is said here.
+	Isolation sql.IsolationLevel
 	// Hooks are for the tests of this module: they move the store's clock.
 	// Their type is internal, so that nobody else can set them.
 	Hooks testhook.Hooks
@@ -34,13 +43,16 @@ type Config struct {
 // the wait for the writer as well as the statements; when a method has
 // returned, nothing of it is still to execute (R15).
 type Store struct {
-	handles *Handles
-	sql     statements
-	hooks   testhook.Hooks
+	handles  *Handles
+	dialect  *dialect
+	sql      statements
+	business sql.TxOptions
+	class    semel.StoreClass
+	hooks    testhook.Hooks
 }
 
-// New returns a store over a database that was opened with [OpenSQLite] and
-// migrated. It starts nothing, and does not close h. Errors match
+// New returns a store over a database that was opened with one of the Open
+// functions and migrated. It starts nothing, and does not close h. Errors match
 // semel.ErrConfig if the schema is not the one that this version needs, else
 // semel.ErrStoreUnavailable.
 func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
@@ -50,7 +62,16 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 	if err := checkSchema(ctx, h); err != nil {
 		return nil, err
 	}
-	return &Store{handles: h, sql: h.dialect.statements(), hooks: cfg.Hooks}, nil
+	class, err := h.class(ctx)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	s := &Store{handles: h, dialect: h.dialect, sql: h.dialect.statements(cfg.Hooks.ClockShift), class: class, hooks: cfg.Hooks}
+	s.business.Isolation = cfg.Isolation
+	if cfg.Isolation == sql.LevelDefault {
+		s.business.Isolation = sql.LevelReadCommitted
+	}
+	return s, nil
 }
 
 // Migrate brings the database to the schema that New wants. Several processes
@@ -70,20 +91,12 @@ func Migrate(ctx context.Context, h *Handles) error {
 	return nil
 }
 
-// check reports handles that OpenSQLite did not make.
-func (h *Handles) check() error {
-	if h == nil || h.dialect == nil {
-		return configError("Handles are required: those of OpenSQLite")
-	}
-	return nil
-}
-
 func checkSchema(ctx context.Context, h *Handles) error {
 	want, err := h.dialect.migrations.Latest()
 	if err != nil {
 		return err
 	}
-	got, err := migrate.Version(ctx, h.Read, h.dialect.migrations)
+	got, err := migrate.Version(ctx, h.ownRead, h.dialect.migrations)
 	switch {
 	case err != nil:
 		return unavailable(err)
@@ -109,23 +122,27 @@ func unavailable(err error) error {
 	return semel.NewError(semel.CodeStoreUnavailable, err, "%s", semel.ErrStoreUnavailable.Text)
 }
 
-// StatementLimit returns how long SQLite waits for another writer before it
-// gives a statement up.
-func (s *Store) StatementLimit() time.Duration { return busyTimeout }
+// StatementLimit returns after how long the database gives a statement up by
+// itself; of SQLite, how long it waits for another writer.
+func (s *Store) StatementLimit() time.Duration { return statementLimit }
 
-// Class returns semel.Durable.
-func (s *Store) Class() semel.StoreClass { return semel.Durable }
+// Class returns semel.Durable, or semel.BestEffort where New found that the
+// server does not wait for its disk (PostgreSQL: fsync or synchronous_commit
+// off; MariaDB: innodb_flush_log_at_trx_commit other than 1). What a failover
+// to a replica loses is not seen from here.
+func (s *Store) Class() semel.StoreClass { return s.class }
 
 // offset is added to the clock that a statement reads: zero but in tests.
 func (s *Store) offset() int64 { return s.hooks.Offset().Microseconds() }
 
 // Begin claims p's key or says why it cannot be claimed. It reads first, so
 // that a replay writes nothing and waits for no writer; only a claim opens a
-// transaction, which reads again.
+// transaction, which reads again. A server claims a new key, or reads the
+// record there is, in one statement.
 func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
-	seen, err := s.read(ctx, s.handles.Read, s.sql.read, p.Scope, p.Key)
-	if err != nil {
-		return semel.BeginResult{}, unavailable(err)
+	seen, res, err := s.beginAlone(ctx, p)
+	if err != nil || res.Outcome != 0 {
+		return res, err
 	}
 	res, changed := seen.record.Begin(p)
 	if !changed {
@@ -143,6 +160,9 @@ func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResu
 
 // Extend renews the lease of c.
 func (s *Store) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
+	if held, err := s.extendAlone(ctx, c, p); err != nil || held.Status != 0 {
+		return held, err
+	}
 	var held semel.Held
 	err := s.change(ctx, c.Scope, c.Key, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
 		held, changed = r.Extend(c, p)
@@ -153,6 +173,9 @@ func (s *Store) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams)
 
 // Finish ends c in a commit of its own.
 func (s *Store) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	if held, err := s.finishAlone(ctx, c, p); err != nil || held.Status != 0 {
+		return held, err
+	}
 	var held semel.Held
 	err := s.change(ctx, c.Scope, c.Key, finishing(c, p, &held))
 	return held, err
@@ -168,7 +191,7 @@ func finishing(c semel.Claim, p semel.FinishParams, held *semel.Held) transition
 
 // Get reads the record as it is.
 func (s *Store) Get(ctx context.Context, scope, key string) (semel.Record, error) {
-	r, err := s.read(ctx, s.handles.Read, s.sql.read, scope, key)
+	r, err := s.read(ctx, s.handles.ownRead, s.sql.read, scope, key)
 	if err != nil {
 		return semel.Record{}, unavailable(err)
 	}
@@ -207,17 +230,70 @@ func (s *Store) changeTx(ctx context.Context, tx *sql.Tx, scope, key string, app
 
 // write runs do in a write transaction, and commits it if it changed anything.
 func (s *Store) write(ctx context.Context, do func(*sql.Tx) (changed bool, err error)) error {
-	tx, err := s.handles.Write.BeginTx(ctx, nil)
+	return s.again(ctx, func(conn *sql.Conn) error {
+		tx, err := conn.BeginTx(ctx, &s.dialect.own)
+		if err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+		if s.dialect.limits != "" {
+			if _, err := tx.ExecContext(ctx, s.dialect.limits); err != nil {
+				return fmt.Errorf("set the limits of a transaction: %w", err)
+			}
+		}
+		changed, err := do(tx)
+		if err == nil && changed {
+			err = tx.Commit()
+		}
+		return err
+	})
+}
+
+// mostTries bounds how often a write is sent that had no effect. A key that
+// many claim at once costs a try for each rival that came in between, and few
+// come before the first commit; a lost server costs one for each connection.
+const mostTries = 10
+
+// again runs do on a connection of the store's own until it is done, or fails
+// with an error after which it may have had an effect or would fail again. Of
+// driver.ErrBadConn nothing was sent, and each of our calls may be sent twice:
+// the connection was lost before, and there may be others like it.
+func (s *Store) again(ctx context.Context, do func(conn *sql.Conn) error) error {
+	for try := 1; ; try++ {
+		err := s.once(ctx, do)
+		if err == nil {
+			return nil
+		}
+		if try == mostTries || ctx.Err() != nil ||
+			!errors.Is(err, errTaken) && !errors.Is(err, driver.ErrBadConn) && !s.dialect.errors.again(err) {
+			return unavailable(err)
+		}
+	}
+}
+
+func (s *Store) once(ctx context.Context, do func(conn *sql.Conn) error) error {
+	conn, err := s.acquire(ctx)
 	if err != nil {
-		return unavailable(fmt.Errorf("begin: %w", err))
+		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
-	changed, err := do(tx)
-	if err == nil && changed {
-		err = tx.Commit()
+	defer conn.Close()
+	return do(conn)
+}
+
+// acquire takes a connection for one call. It leaves a server the time that it
+// may take for a statement: one that was sent later could still be at work when
+// the caller has given up (R15).
+func (s *Store) acquire(ctx context.Context) (*sql.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok && s.handles.own != s.handles.Write {
+		if wait := time.Until(deadline) - statementLimit; wait > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, wait)
+			defer cancel()
+		}
 	}
+	conn, err := s.handles.own.Conn(ctx)
 	if err != nil {
-		return unavailable(err)
+		return nil, fmt.Errorf("no connection: %w", err)
 	}
-	return nil
+	return conn, nil
 }

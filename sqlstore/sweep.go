@@ -6,14 +6,8 @@ import (
 )
 
 // selectRaised finds the expired records that leave a tombstone.
-const selectRaised = `SELECT {now} + ?, id, ` + columns + ` FROM semel_records
-WHERE expires <= {now} + ? AND generation > 0 ORDER BY expires LIMIT ?`
-
-// deleteExpired tests expiry again for the row it deletes, and not only for
-// the list that it works from.
-const deleteExpired = `DELETE FROM semel_records
-WHERE expires <= {now} + ? AND id IN (
-	SELECT id FROM semel_records WHERE expires <= {now} + ? AND generation = 0 ORDER BY expires LIMIT ?)`
+const selectRaised = `SELECT {now} + ?, {columns} FROM semel_records
+WHERE expires <= {asked} + ? AND generation > 0 ORDER BY expires LIMIT ?{lockFree}`
 
 // Sweep removes at most limit expired records, in one short transaction, and
 // leaves a tombstone where the generation is above zero (M8).
@@ -28,7 +22,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 			return false, err
 		}
 		offset := s.offset()
-		res, err := tx.ExecContext(ctx, s.sql.sweep, offset, offset, limit-buried)
+		res, err := tx.ExecContext(ctx, s.sql.sweep, offset, limit-buried, offset)
 		if err != nil {
 			return false, err
 		}

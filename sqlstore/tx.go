@@ -21,13 +21,13 @@ func misuse(format string, args ...any) error {
 }
 
 // Tx returns the business transaction of the joined attempt that ctx belongs
-// to. The first call opens it and takes SQLite's write lock; later calls
+// to. The first call opens it, and of SQLite takes the write lock; later calls
 // return the same one. What it writes is committed together with the reply,
 // or rolled back, after the handler has returned.
 //
 // Outside a joined attempt, in an attempt of another mode inside one, and after
 // the handler has returned, it is an error that matches ErrTxMisuse. One that matches semel.ErrStoreUnavailable means
-// that the writer was not free in time.
+// that the writer, or a connection, was not free in time.
 func Tx(ctx context.Context) (*JoinedTx, error) {
 	j, ok := ctx.Value(jointKey{}).(*joint)
 	if !ok {
@@ -45,12 +45,16 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // JoinedTx is a transaction that can neither commit nor outlive its handler.
 // Its four methods are what sqlc calls a DBTX, GORM a ConnPool and bun an
 // IConn. It refuses BEGIN, COMMIT and ROLLBACK as statements; savepoints are
-// free to use. What it refuses, and whatever comes after the handler has
-// returned, is an error that matches ErrTxMisuse.
+// free to use. With MariaDB it refuses as well what commits by itself, such as
+// CREATE TABLE and SET autocommit, and comments that the server executes. What
+// it refuses, and whatever comes after the handler has returned, is an error
+// that matches ErrTxMisuse.
 //
-// Once the transaction is gone (a statement was cut off by its context, the
-// disk is full, the handler's deadline has passed) every call fails, also if
-// the first error was ignored (R12).
+// Once the transaction is gone (a deadlock, a lost connection, a statement that
+// was cut off by its context, a full disk, the handler's deadline) every call
+// fails, also if the first error was ignored (R12), and nothing is committed.
+// So it is after any error with PostgreSQL, unless ROLLBACK TO a savepoint
+// follows.
 type JoinedTx struct{ joint *joint }
 
 // ExecContext executes a statement.
@@ -91,7 +95,7 @@ func (t *JoinedTx) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 
 // use returns the transaction for one statement.
 func (t *JoinedTx) use(query string) (*sql.Tx, error) {
-	if err := checkStatement(query); err != nil {
+	if err := t.joint.store.dialect.syntax.check(query); err != nil {
 		return nil, err
 	}
 	return t.joint.current()

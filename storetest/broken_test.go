@@ -25,6 +25,7 @@ type faulty struct {
 	get     func(ctx context.Context, scope, key string) (semel.Record, error)
 	sweep   func(ctx context.Context, limit int) (int, error)
 	join    func(c semel.Claim) semel.Joint
+	atomic  func(ctx context.Context, p semel.BeginParams) (semel.BeginResult, semel.AtomicJoint, error)
 	audits  func(ctx context.Context, scope, key string) ([]semel.AuditEntry, error)
 	renamed func(scope, key string) (string, string)
 }
@@ -82,6 +83,14 @@ func (f *faulty) Join(c semel.Claim) semel.Joint {
 		return f.join(c)
 	}
 	return f.reference.Join(c)
+}
+
+func (f *faulty) BeginAtomic(ctx context.Context, p semel.BeginParams, limit time.Duration) (semel.BeginResult, semel.AtomicJoint, error) {
+	p.Scope, p.Key = f.at(p.Scope, p.Key)
+	if f.atomic != nil {
+		return f.atomic(ctx, p)
+	}
+	return f.reference.BeginAtomic(ctx, p, limit)
 }
 
 func (f *faulty) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {

@@ -71,4 +71,8 @@ const (
 	WriteCounting
 	// Stalling: Harness.Stall is set.
 	Stalling
+
+	// atomicMode: the store is a semel.AtomicJoiner. Its rules hold for one
+	// that is, and no other has anything to name.
+	atomicMode
 )

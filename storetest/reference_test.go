@@ -24,6 +24,7 @@ var (
 type reference struct {
 	medium medium
 	now    func() time.Time
+	open   map[at]bool // keys whose atomic claim is not committed yet
 }
 
 // medium holds the tables, and lends them to one caller at a time.
@@ -53,6 +54,7 @@ func newReference() *reference {
 	return &reference{
 		medium: &memory{lock: make(chan struct{}, 1), tables: tables{Records: map[at]semel.Record{}}},
 		now:    time.Now,
+		open:   map[at]bool{},
 	}
 }
 

@@ -61,11 +61,13 @@ func chapters() []chapter {
 		raceChapters,
 		crashChapters,
 		joinedChapters,
+		atomicChapters,
 		processChapters,
 	)
 }
 
-// missing says, a sentence each, what h neither provides nor disclaims.
+// missing says, a sentence each, what h neither provides nor disclaims. It
+// notes that a store is no semel.AtomicJoiner.
 func (h *Harness) missing(t *testing.T) []string {
 	if h.New == nil || h.Advance == nil {
 		return []string{"Harness.New and Harness.Advance are required"}
@@ -74,6 +76,10 @@ func (h *Harness) missing(t *testing.T) []string {
 	h.around(t, func(t *testing.T) { store = h.New(t) })
 	_, auditor := semel.As[semel.Auditor](store)
 	_, joiner := semel.As[semel.Joiner](store)
+	_, atomic := semel.As[semel.AtomicJoiner](store)
+	if !atomic {
+		h.Lacks |= atomicMode
+	}
 	var all []string
 	for _, a := range []struct {
 		ability  Ability
@@ -82,6 +88,7 @@ func (h *Harness) missing(t *testing.T) []string {
 	}{
 		{Auditing, auditor, "the store is no semel.Auditor: make it one, or name Auditing in Harness.Lacks"},
 		{Joining, joiner && h.Business != nil, "joined mode needs a semel.Joiner and Harness.Business; or name Joining in Harness.Lacks"},
+		{atomicMode, h.Business != nil, "atomic mode, which the store has, needs Harness.Business"},
 		{Processes, h.Process != nil, "Harness.Process is not set: set it, or name Processes in Harness.Lacks"},
 		{WriteCounting, h.Writes != nil, "Harness.Writes is not set: set it, or name WriteCounting in Harness.Lacks"},
 		{Stalling, h.Stall != nil, "Harness.Stall is not set: set it, or name Stalling in Harness.Lacks"},

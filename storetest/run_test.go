@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,13 +20,15 @@ import (
 // process of its own, since its failures are wanted.
 const brokenVariable = "SEMEL_STORETEST_BROKEN"
 
+func allBroken() []broken { return slices.Concat(brokenStores, brokenAtomicStores) }
+
 // TestSubject runs the suite on the reference store, which passes, or on the
 // broken store that the environment names.
 func TestSubject(t *testing.T) {
 	t.Parallel()
 	name := os.Getenv(brokenVariable)
 	wrap := func(s *reference) semel.Store { return s }
-	for _, b := range brokenStores {
+	for _, b := range allBroken() {
 		if b.name == name {
 			wrap, name = b.wrap, ""
 		}
@@ -50,7 +53,7 @@ func TestBrokenStores(t *testing.T) {
 			assert.True(t, caught[rule], "some broken store fails the rule %q", rule)
 		}
 	})
-	for _, b := range brokenStores {
+	for _, b := range allBroken() {
 		assert.True(t, len(b.caughtBy) > 0, "%q says what catches it", b.name)
 		t.Run(b.name+" is caught", func(t *testing.T) {
 			t.Parallel()

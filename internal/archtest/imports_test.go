@@ -19,6 +19,8 @@ var mayImport = map[string][]string{
 	"idempotencykey":              {"."},
 	"memstore":                    {"."},
 	"migrate":                     {},
+	"pgxstore":                    {".", "migrate"},
+	"redisstore":                  {".", "internal/testhook"},
 	"sqlstore":                    {".", "migrate", "internal/testhook"},
 	"storetest":                   {".", "internal/assert"},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey", "internal/httpfield"},
@@ -45,7 +47,7 @@ var mayRequire = []string{
 var above = []string{"cmd", "internal/integration"}
 
 // beside are the modules of the library that keep a heavy client to themselves.
-var beside = []string{"semelotel"}
+var beside = []string{"pgxstore", "redisstore", "semelotel"}
 
 func TestImportsRunDownward(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/semel-dev/semel/internal/integration/services"
 )
 
 // roleVariable makes the test program one of the processes that a test starts.
@@ -20,13 +22,17 @@ var roles = map[string]func() error{
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
 	"http-shop":     httpShop,
+	"pgx-atomic":    pgxAtomic,
+	"pgx-worker":    pgxWorker,
+	"sql-worker":    sqlWorker,
+	"redis-worker":  redisWorker,
 }
 
 func TestMain(m *testing.M) {
 	countCommits()
 	name := os.Getenv(roleVariable)
 	if name == "" {
-		os.Exit(m.Run())
+		os.Exit(services.Main(m))
 	}
 	role, ok := roles[name]
 	if !ok {

@@ -13,6 +13,10 @@ import (
 type Hooks struct {
 	// ClockOffset is added to the store's clock each time it is read.
 	ClockOffset func() time.Duration
+	// ClockShift is an SQL expression in microseconds, or the name of a value
+	// in Redis, that is added to a server's clock where that is read, so that
+	// time can pass while a statement waits there.
+	ClockShift string
 }
 
 // Offset returns what to add to the store's clock now.

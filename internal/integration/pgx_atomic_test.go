@@ -1,0 +1,204 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/internal/integration/services"
+	"github.com/semel-dev/semel/pgxstore"
+	"github.com/semel-dev/semel/semelhttp"
+)
+
+// TestPgxCommitsPerPayment counts the commits in the log of a server of its
+// own.
+func TestPgxCommitsPerPayment(t *testing.T) {
+	t.Parallel()
+	server := services.NewPostgres(t)
+	s := newPgxOn(t, server, pgxConfig{})
+	s.exec(t, "CREATE EXTENSION pg_walinspect SCHEMA semel_test")
+	s.exec(t, "ALTER SYSTEM SET autovacuum = off")
+	s.exec(t, "SELECT pg_reload_conf()")
+	g := newGuard(t, s, semel.Config{})
+	commits := func(f func()) int64 {
+		t.Helper()
+		s.exec(t, "CREATE TABLE IF NOT EXISTS semel_test.place (at pg_lsn)")
+		s.exec(t, "DELETE FROM semel_test.place")
+		s.exec(t, "INSERT INTO semel_test.place VALUES (pg_current_wal_insert_lsn())")
+		f()
+		// The last of those of the test's own comes after the place.
+		return s.number(t, `SELECT count(*) FROM semel_test.place, semel_test.pg_get_wal_records_info(at, pg_current_wal_flush_lsn())
+			WHERE resource_manager = 'Transaction' AND record_type LIKE 'COMMIT%'`) - 1
+	}
+	const payments = 20
+	for _, c := range []struct {
+		mode    semel.Mode
+		work    func(context.Context) semel.Completion
+		commits int64
+	}{
+		{semel.Atomic, pgxPayOnce, payments},
+		{semel.Joined, pgxPayOnce, 2 * payments},
+		{semel.Leased, notPaying, 2 * payments},
+	} {
+		pay := func(want semel.Outcome) func() {
+			return func() {
+				for i := range payments {
+					res, err := g.Run(t.Context(), pgxCall(fmt.Sprint(c.mode, i), c.mode), c.work)
+					assert.NoError(t, err)
+					assert.Equal(t, res.Outcome, want)
+				}
+			}
+		}
+		assert.Equal(t, commits(pay(semel.OutcomeExecuted)), c.commits, c.mode, "commits of", payments, "payments")
+		assert.Equal(t, commits(pay(semel.OutcomeReplayed)), 0, c.mode, "commits of their replays")
+	}
+}
+
+// TestPgxAtomicDuplicates: while the first request holds its transaction open
+// the others are answered at once.
+func TestPgxAtomicDuplicates(t *testing.T) {
+	t.Parallel()
+	const held = 2 * time.Second
+	s := newPgx(t, pgxConfig{})
+	mw, err := semelhttp.New(newGuard(t, s, semel.Config{}), func(*http.Request) (string, error) { return "customer", nil }, semelhttp.Config{})
+	assert.NoError(t, err)
+	opened, goOn := make(chan struct{}), make(chan struct{})
+	h, err := mw.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := pgxPayOne(r.Context()); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusCreated)
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // the recorder is one; it sends nothing before the commit.
+		close(opened)
+		<-goOn
+	}), semelhttp.Route{Name: "pay", Mode: semel.Atomic})
+	assert.NoError(t, err)
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	post := func(body string) (int, http.Header, time.Duration) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/", strings.NewReader(body))
+		assert.NoError(t, err)
+		req.Header.Set("Idempotency-Key", "k1")
+		sent := time.Now()
+		res, err := srv.Client().Do(req)
+		assert.NoError(t, err)
+		defer res.Body.Close()
+		return res.StatusCode, res.Header, time.Since(sent)
+	}
+	first := make(chan int, 1)
+	go func() {
+		status, _, _ := post("a")
+		first <- status
+	}()
+	<-opened
+	begun := time.Now()
+	for time.Since(begun) < held {
+		for _, body := range []string{"a", "another request"} {
+			status, header, took := post(body)
+			assert.Equal(t, status, http.StatusConflict)
+			assert.Equal(t, header.Get("Retry-After"), "1")
+			assert.Equal(t, header.Get("Semel-Outcome"), "in-progress")
+			assert.True(t, took < held/2, "answered at once, not in", took)
+		}
+	}
+	close(goOn)
+	assert.Equal(t, <-first, http.StatusCreated)
+	status, header, _ := post("a")
+	assert.Equal(t, status, http.StatusCreated)
+	assert.Equal(t, header.Get("Idempotent-Replayed"), "true")
+	status, _, _ = post("another request")
+	assert.Equal(t, status, http.StatusUnprocessableEntity)
+	assert.Equal(t, s.payments(t), 1)
+}
+
+// pgxAtomic is a process that makes one atomic payment, says when its row is
+// written, and goes on when it is told to.
+func pgxAtomic() error {
+	s, err := pgxstore.Open(context.Background(), os.Getenv(pathVariable), pgxstore.Config{})
+	if err != nil {
+		return err
+	}
+	g, err := semel.New(s, semel.Resume(semel.Forever), semel.Config{})
+	if err != nil {
+		return err
+	}
+	res, err := g.Run(context.Background(), pgxCall("k", semel.Atomic), func(ctx context.Context) semel.Completion {
+		c := pgxPayOnce(ctx)
+		fmt.Println(inTx)
+		bufio.NewScanner(os.Stdin).Scan()
+		return c
+	})
+	fmt.Println(res.Outcome, err == nil)
+	return nil
+}
+
+// inAtomic starts such a process and waits until its row is written.
+func inAtomic(t *testing.T, s *pgxStore) *process {
+	t.Helper()
+	p := start(t, command("pgx-atomic", pathVariable+"="+s.url))
+	assert.Equal(t, p.line(t), inTx, "where the process is")
+	return p
+}
+
+func TestPgxAtomicProcess(t *testing.T) {
+	t.Parallel()
+	pay := func(t *testing.T, s *pgxStore) semel.Result {
+		t.Helper()
+		res, err := newGuard(t, s, semel.Config{}).Run(t.Context(), pgxCall("k", semel.Atomic), pgxPayOnce)
+		assert.NoError(t, err)
+		return res
+	}
+	t.Run("killed leaves nothing, and nobody waits for a lease", func(t *testing.T) {
+		t.Parallel()
+		s := newPgx(t, pgxConfig{})
+		p := inAtomic(t, s)
+		assert.Equal(t, pay(t, s).Outcome, semel.OutcomeInProgress, "while it lives")
+		p.kill(t)
+		var res semel.Result
+		assert.Eventually(t, "a repeat runs", func() bool {
+			res = pay(t, s)
+			return res.Outcome == semel.OutcomeExecuted
+		})
+		assert.Equal(t, res.Record.Attempt, 1, "attempt")
+		assert.Equal(t, s.payments(t), 1)
+	})
+	t.Run("frozen loses its transaction to the server's limit, and what it did when it wakes", func(t *testing.T) {
+		t.Parallel()
+		s := newPgx(t, pgxConfig{})
+		s.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''1s''', current_database()); END $$`)
+		p := inAtomic(t, s)
+		p.freeze(t)
+		assert.Eventually(t, "a repeat runs", func() bool { return pay(t, s).Outcome == semel.OutcomeExecuted })
+		p.thaw(t)
+		assert.Equal(t, p.line(t), fmt.Sprint(semel.OutcomeUnknown, false), "what it says when it wakes")
+		assert.Equal(t, pay(t, s).Outcome, semel.OutcomeReplayed)
+		assert.Equal(t, s.payments(t), 1)
+	})
+}
+
+func TestPgxAtomicKeepsItsRowsFromOthersUntilTheCommit(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{})
+	s.exec(t, "CREATE UNIQUE INDEX ON payments (key)")
+	_, err := runPgx(t, s, semel.Atomic, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
+		assert.NoError(t, pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+			_, err := part.Exec(ctx, pgxPay, "once")
+			return err
+		}))
+		assert.Equal(t, s.payments(t), 0, "rows that others see")
+		assert.Equal(t, s.stateOf(t), semel.StateAbsent, "state that others see")
+		return created
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, s.payments(t), 1)
+}

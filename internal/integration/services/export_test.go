@@ -1,0 +1,6 @@
+//go:build unix
+
+package services
+
+// PortTaken is what makes a new server look for another port.
+var PortTaken = portTaken

@@ -1,0 +1,46 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/sqlstore"
+	"github.com/semel-dev/semel/storetest"
+)
+
+func TestServersMeetTheContract(t *testing.T) {
+	t.Parallel()
+	for way, server := range sqlWays {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, storetest.Harness{
+				New:     func(t *testing.T) semel.Store { return newSQL(t, way) },
+				Advance: func(t *testing.T, s semel.Store, d time.Duration) { itsSQL(s).advance(t, d) },
+				Writes:  func(t *testing.T, s semel.Store) int64 { return itsSQL(s).number(t, server.writes) },
+				Stall:   func(t *testing.T, s semel.Store) func() { return itsSQL(s).stall(t) },
+				Business: &storetest.Business{
+					Write: server.pay,
+					Rows:  func(t *testing.T, s semel.Store) int { return itsSQL(s).payments(t) },
+				},
+				Process: func(_ *testing.T, s semel.Store) *exec.Cmd { return itsSQL(s).worker() },
+			})
+		})
+	}
+}
+
+func itsSQL(s semel.Store) *sqlStore { return s.(*sqlStore) } //nolint:forcetypeassert // New returns no other.
+
+// sqlWorker is a process that shares a store with the contract's tests. Its
+// clock is the server's.
+func sqlWorker() error {
+	s, err := openSQL(context.Background(), os.Getenv(wayVariable), os.Getenv(pathVariable), func(*sqlstore.Handles) {})
+	if err != nil {
+		return err
+	}
+	defer s.handles.Close()
+	return storetest.Worker{Store: s, Write: s.server.pay}.Serve(os.Stdin, os.Stdout)
+}

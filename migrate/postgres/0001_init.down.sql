@@ -1,0 +1,10 @@
+-- +goose Down
+
+-- Notes for operators. Drops every key and every settlement: a request that
+-- was done before would run again. Stop all services first.
+
+DROP TABLE semel_audit;
+
+DROP FUNCTION semel_audit_refuse();
+
+DROP TABLE semel_records;

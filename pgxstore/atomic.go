@@ -1,0 +1,112 @@
+package pgxstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-dev/semel"
+)
+
+var (
+	_ semel.AtomicJoiner = (*Store)(nil)
+	_ semel.AtomicJoint  = (*atomicJoint)(nil)
+)
+
+// atomicJoint is a business transaction with its claim in it.
+//
+// The claim is an advisory lock and a record in memory: the row is written with
+// the end, over the version that the claim was made of. So it is the commit
+// that fences, as in the other modes, and the lock only saves others the work
+// that would be refused. Nothing that waits for a row waits for the handler.
+type atomicJoint struct {
+	joint
+
+	row row
+}
+
+// BeginAtomic claims p's key in a business transaction. It reads first, on the
+// connections of the store's own: a repeat of a key that has an answer needs
+// none of those that handlers have, and takes no lock that would make others
+// believe that the key is busy.
+func (s *Store) BeginAtomic(ctx context.Context, p semel.BeginParams, limit time.Duration) (semel.BeginResult, semel.AtomicJoint, error) {
+	seen, err := s.read(ctx, p.Scope, p.Key)
+	if err != nil {
+		return semel.BeginResult{}, nil, unavailable(err)
+	}
+	if res, changed := seen.record.Begin(p); !changed {
+		return res, nil, nil
+	}
+	return s.claimAtomic(ctx, p, limit)
+}
+
+// claimAtomic opens the transaction, takes the lock, and then reads in a
+// statement of its own, which sees what the lock's last holder has committed
+// (R17).
+func (s *Store) claimAtomic(ctx context.Context, p semel.BeginParams, limit time.Duration) (semel.BeginResult, semel.AtomicJoint, error) {
+	j := &atomicJoint{joint: joint{store: s, claim: semel.Claim{Scope: p.Scope, Key: p.Key, Token: p.Token}}}
+	j.ends = j.endAll
+	var locked bool
+	b := &pgx.Batch{}
+	b.Queue("SELECT pg_try_advisory_xact_lock($1::bigint)", lockOf(p.Scope, p.Key))
+	b.Queue(selectRecord, []byte(p.Scope), []byte(p.Key))
+	b.Queue("SAVEPOINT " + beforeWork)
+	_, err := j.begin(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, limit, b,
+		func(res pgx.BatchResults) error { return res.QueryRow().Scan(&locked) },
+		func(res pgx.BatchResults) (err error) {
+			j.row, err = scan(res.QueryRow())
+			return err
+		},
+		ran)
+	if err != nil {
+		return semel.BeginResult{}, nil, unavailable(err)
+	}
+	res, changed := j.row.record.Begin(p)
+	if changed && locked {
+		j.claim = res.Record.Claim()
+		return res, j, nil
+	}
+	if changed {
+		res = busy(res)
+	}
+	return res, nil, j.Rollback()
+}
+
+// busy is the answer where a claim would be made, and is held up by another
+// that nobody sees: all that is known of it is that it runs.
+func busy(res semel.BeginResult) semel.BeginResult {
+	res.Outcome, res.From = semel.BeginBusy, semel.StateAbsent
+	res.Record.Token = semel.Token{}
+	return res
+}
+
+// lockOf is the number of a key's advisory lock: 64 bits, of which two keys in
+// use at one time share one about never (R17).
+func lockOf(scope, key string) int64 {
+	h := sha256.New()
+	for _, part := range []string{"semel atomic", scope, key} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return int64(binary.BigEndian.Uint64(h.Sum(nil))) //nolint:gosec // any 64 bits will do.
+}
+
+// beforeWork is the savepoint that the work is undone to.
+const beforeWork = "semel_work"
+
+// CommitReply undoes what the work has written, ends the claim and commits.
+func (j *atomicJoint) CommitReply(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	if err := j.closeFor(p); err != nil {
+		return semel.Held{}, err
+	}
+	defer j.store.giveBack(ctx, j.conn)
+	if _, err := j.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT "+beforeWork); err != nil {
+		return semel.Held{}, refused(err) // COMMIT is never sent
+	}
+	return j.endAndCommit(ctx, p)
+}

@@ -1,0 +1,116 @@
+package pgxstore
+
+import (
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// openRows tells the joint when its rows are closed.
+type openRows struct {
+	pgx.Rows
+
+	done  func(error)
+	ended bool
+}
+
+// Next prepares the next row, and closes the rows after the last.
+func (r *openRows) Next() bool {
+	if r.Rows.Next() {
+		return true
+	}
+	r.end()
+	return false
+}
+
+// Scan reads the row. An error closes the rows.
+func (r *openRows) Scan(dest ...any) error {
+	err := r.Rows.Scan(dest...)
+	if err != nil {
+		r.Close()
+	}
+	return err
+}
+
+// Values returns the row's values. An error closes the rows.
+func (r *openRows) Values() ([]any, error) {
+	values, err := r.Rows.Values()
+	if err != nil {
+		r.Close()
+	}
+	return values, err
+}
+
+// Close closes the rows.
+func (r *openRows) Close() {
+	r.Rows.Close()
+	r.end()
+}
+
+// Conn returns none: a connection could commit.
+func (r *openRows) Conn() *pgx.Conn { return nil }
+
+func (r *openRows) end() {
+	if !r.ended {
+		r.ended = true
+		r.done(r.Err())
+	}
+}
+
+// openRow tells the joint when it was read.
+type openRow struct {
+	row  pgx.Row
+	done func(error)
+}
+
+// Scan reads the row, once.
+func (r *openRow) Scan(dest ...any) error {
+	err := r.row.Scan(dest...)
+	if r.done != nil {
+		r.done(err)
+		r.done = nil
+	}
+	return err
+}
+
+// openBatch tells the joint when its results are closed.
+type openBatch struct {
+	pgx.BatchResults
+
+	done func(error)
+}
+
+// Close reads what was not read.
+func (b *openBatch) Close() error {
+	err := b.BatchResults.Close()
+	if b.done != nil {
+		b.done(err)
+		b.done = nil
+	}
+	return err
+}
+
+// failedRow is the answer to a query that was not sent.
+type failedRow struct{ err error }
+
+// Scan returns the error.
+func (r failedRow) Scan(...any) error { return r.err }
+
+// failedBatch is the answer to a batch that was not sent.
+type failedBatch struct{ err error }
+
+var _ pgx.BatchResults = failedBatch{}
+
+// Exec returns the error.
+func (b failedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, b.err }
+
+// Query returns the error.
+func (b failedBatch) Query() (pgx.Rows, error) { return nil, b.err }
+
+// QueryRow returns the error with its row.
+func (b failedBatch) QueryRow() pgx.Row { return failedRow(b) }
+
+// Close returns the error.
+func (b failedBatch) Close() error { return b.err }
+
+// Tx returns none.
+func (b failedBatch) Tx() pgx.Tx { return nil }
