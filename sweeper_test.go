@@ -175,7 +175,7 @@ func TestTheObserverOfASweeperIsTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c.store.faultStore = newFaultStore(t)
 				w := &witness{}
-				runFor(t, time.Minute, newSweeper(t, c.store, semel.SweeperConfig{Batch: 10, Observer: w}))
+				runFor(t, 2*time.Minute, newSweeper(t, c.store, semel.SweeperConfig{Batch: 10, Observer: w}))
 				assert.Equal(t, w.events[0], c.want)
 			})
 		})
@@ -184,7 +184,7 @@ func TestTheObserverOfASweeperIsTold(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			w := &witness{}
-			runFor(t, time.Minute, newSweeper(t, newFaultStore(t), semel.SweeperConfig{Observer: w}))
+			runFor(t, 2*time.Minute, newSweeper(t, newFaultStore(t), semel.SweeperConfig{Observer: w}))
 			assert.Equal(t, w.events[0], semel.Event{Kind: semel.EventSweep, Lag: -1})
 		})
 	})
