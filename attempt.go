@@ -42,6 +42,7 @@ type attempt struct {
 	guard           *Guard
 	call            Call
 	record          Record
+	takeover        bool
 	started         time.Time
 	heartbeat       heartbeat
 	joint           Joint
@@ -193,7 +194,7 @@ func (a *attempt) run(work func(context.Context) Completion) (Result, error) {
 	go a.work(work)
 	if a.awaitTurn() == turnCallerLeft {
 		a.observe(EventStillRunning)
-		return Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}, ErrStillRunning
+		return Result{Outcome: OutcomeUnknown, Ran: true, Takeover: a.takeover, Record: a.record}, ErrStillRunning
 	}
 	return a.conclude(a.ending)
 }

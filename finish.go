@@ -17,7 +17,7 @@ func (a *attempt) finish(c Completion) (Result, error) {
 	if held.Status == HeldSuperseded || held.Status == HeldFinal {
 		return a.superseded()
 	}
-	res := Result{Outcome: OutcomeUnknown, Ran: true, Record: a.record}
+	res := Result{Outcome: OutcomeUnknown, Ran: true, Takeover: a.takeover, Record: a.record}
 	if held.Status != 0 {
 		res.Outcome = a.ended(held.State)
 		res.Record.State = held.State

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Config holds the optional settings of a Guard. Zero means the default.
 type Config struct {
 	// Service is part of every operation id; changing it renames every
-	// payment. Default DefaultService.
+	// payment. Printable, without spaces around it. Default DefaultService.
 	Service string
 	// Lease is how long a claim holds unrenewed; it is renewed at a third of
 	// it. At least MinLease. Default DefaultLease.
@@ -25,7 +27,9 @@ type Config struct {
 	// HandlerDeadline ends the context of the work. Default
 	// DefaultHandlerDeadline.
 	HandlerDeadline time.Duration
-	// StoreTimeout bounds each store call. Default DefaultStoreTimeout.
+	// StoreTimeout bounds each store call. Keep it well below Lease: while one
+	// renewal waits for a store that hangs no other is sent, and the lease ends.
+	// Default DefaultStoreTimeout.
 	StoreTimeout time.Duration
 	// SettleDelay is what an operator waits, beyond the handler deadline,
 	// before "not applied" is believed (M6). Default DefaultSettleDelay.
@@ -74,6 +78,9 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 func (c *Config) complete(store Store, recovery Recovery) error {
 	if c.Service == "" {
 		c.Service = DefaultService
+	}
+	if strings.TrimSpace(c.Service) != c.Service || strings.ContainsFunc(c.Service, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return configError("Service", fmt.Sprintf("is %q; it must be printable, without spaces around it", c.Service))
 	}
 	for _, d := range []struct {
 		name  string
@@ -284,6 +291,9 @@ type Result struct {
 	// Ran is set when this call ran the work, and no later attempt has taken
 	// over: the outcome is of its own run then.
 	Ran bool
+	// Takeover is set with Ran when an earlier attempt had no known end when
+	// this call ran the work.
+	Takeover bool
 	// Reply is the work's own reply if this call ran it, else the saved one
 	// if there is one. Of OutcomeReplyNotKept it holds the status alone.
 	Reply Reply
@@ -330,7 +340,7 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 	}
 	if begun.Outcome == BeginClaimed {
 		g.observeClaim(ctx, call, begun)
-		a.record = begun.Record
+		a.record, a.takeover = begun.Record, begun.takeover()
 		return a.run(work)
 	}
 	return g.answer(ctx, call, begun)
@@ -404,12 +414,18 @@ func (g *Guard) storeFault(ctx context.Context, err error) error {
 	return unavailable(err)
 }
 
+// takeover reports whether a claim follows an attempt without a known end. One
+// whose answer was lost, and which its token finds again, shows it by being open.
+func (b *BeginResult) takeover() bool {
+	return b.From == StateRunning || b.From == StateUnknown || b.Record.Open
+}
+
 func (g *Guard) observeClaim(ctx context.Context, call Call, begun BeginResult) {
 	kind := EventClaimed
-	switch begun.From {
-	case StateRunning, StateUnknown:
+	switch {
+	case begun.takeover():
 		kind = EventTakeover
-	case StateReleased:
+	case begun.From == StateReleased:
 		kind = EventReclaimed
 	}
 	g.Observe(ctx, Event{Kind: kind, Route: call.Route, OperationID: begun.Record.OperationID, Attempt: begun.Record.Attempt})

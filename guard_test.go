@@ -36,6 +36,8 @@ func TestNewRefusesBadSettingsByName(t *testing.T) {
 		{"lease too short", semel.Hold(), semel.Config{Lease: time.Millisecond}, "the least is 100ms"},
 		{"lease negative", semel.Hold(), semel.Config{Lease: -1}, "Lease is -1ns"},
 		{"handler deadline negative", semel.Hold(), semel.Config{HandlerDeadline: -1}, "HandlerDeadline is -1ns"},
+		{"service blank", semel.Hold(), semel.Config{Service: " \x00"}, `Service is " \x00"; it must be printable`},
+		{"service with a space after it", semel.Hold(), semel.Config{Service: "shop "}, `Service is "shop "`},
 		{"store timeout negative", semel.Hold(), semel.Config{StoreTimeout: -1}, "StoreTimeout is -1ns"},
 		{"handler deadline so long that a sum would overflow", semel.Hold(), semel.Config{HandlerDeadline: semel.Forever}, "HandlerDeadline is 2562047h47m16.854775807s; the most is"},
 		{"settle delay so long that a sum would overflow", semel.Hold(), semel.Config{SettleDelay: semel.Forever}, "SettleDelay is"},

@@ -61,7 +61,7 @@ func (f Fingerprint) Same(g Fingerprint) bool {
 func (f Fingerprint) problem() string {
 	switch {
 	case f.Raw == Digest{}:
-		return "Raw is missing"
+		return "Raw is missing (semel.FingerprintOf makes a fingerprint of bytes)"
 	case f.Meaning == Digest{}:
 		return "Meaning is missing; it is Raw where no other spelling means the same"
 	case f.Policy == "":

@@ -40,8 +40,8 @@ type SettleParams struct {
 }
 
 // Settle records what happened to an operation whose outcome nobody knew. It
-// refuses, with ErrSettleRefused, a record that is not lapsed or unknown, or
-// not as expected, or whose last attempt might still have an effect. It returns
+// refuses, with ErrSettleRefused, a record that is not there, not lapsed or
+// unknown, or not as expected, or whose last attempt might still have an effect. It returns
 // the record as it is then. Other errors match ErrConfig, for a parameter that
 // is missing, or ErrStoreUnavailable: look at the record again.
 func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
@@ -78,6 +78,8 @@ func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
 	return g.Get(ctx, rec.Scope, rec.Key)
 }
 
+var errNothingToSettle = ErrSettleRefused.saying("there is no record under this scope and key")
+
 func (p *SettleParams) check() error {
 	switch {
 	case p.Actor == "":
@@ -90,6 +92,8 @@ func (p *SettleParams) check() error {
 		return configError("Reply", "goes with SettleDone only")
 	case p.Reply != nil && p.Reply.Status != 0 && (p.Reply.Status < 200 || p.Reply.Status > 599):
 		return configError("Reply", fmt.Sprintf("has status %d; it is 200 to 599, or 0 where there is none", p.Reply.Status))
+	case p.Expect.State == StateAbsent && !p.Expect.Now.IsZero(): // Get found none
+		return errNothingToSettle
 	case p.Expect.Key == "" || p.Expect.Scope == "":
 		return configError("Expect", "is required: the record as you saw it")
 	}
@@ -129,7 +133,7 @@ func (g *Guard) finishSettlement(ctx context.Context, rec Record, p SettleParams
 func refusedSettlement(rec Record, f *Force) error {
 	switch {
 	case rec.State == StateAbsent:
-		return ErrSettleRefused.saying("there is no record")
+		return errNothingToSettle
 	case rec.State == StateDone || rec.State == StateReleased:
 		return ErrSettleRefused.saying("the record is %v already", rec.State)
 	case rec.State == StateRunning && rec.LeaseLeft() > 0:

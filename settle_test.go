@@ -104,9 +104,17 @@ func TestSettling(t *testing.T) {
 			assert.ErrorIs(t, err, semel.ErrSettleRefused)
 			assert.Contains(t, err.Error(), "done already")
 		},
-		"what is not there is refused": func(t *testing.T, f *fixture) {
-			_, err := f.settle(t, semel.SettleDone, func(p *semel.SettleParams) { p.Expect.Key = "other" })
-			assert.ErrorIs(t, err, semel.ErrSettleRefused)
+		"what is not there is refused, also if the record is the absent one of Get": func(t *testing.T, f *fixture) {
+			absent, err := f.Get(t.Context(), "payments", "other")
+			assert.NoError(t, err)
+			for _, expect := range []func(*semel.SettleParams){
+				func(p *semel.SettleParams) { p.Expect.Key = "other" },
+				func(p *semel.SettleParams) { p.Expect = absent },
+			} {
+				_, err := f.settle(t, semel.SettleDone, expect)
+				assert.ErrorIs(t, err, semel.ErrSettleRefused)
+				assert.Contains(t, err.Error(), "there is no record under this scope and key")
+			}
 		},
 		"without actor, reason, kind or record names what is missing": func(t *testing.T, f *fixture) {
 			for field, change := range map[string]func(*semel.SettleParams){

@@ -34,11 +34,12 @@ type exchange struct {
 	panicked any  // what the handler panicked with
 
 	// What the log line says, and the observer is told.
-	record  semel.Record
-	outcome string
-	problem ProblemCode // of an answer of our own, or of the one that was spared
-	status  int
-	cause   error
+	record   semel.Record
+	takeover bool
+	outcome  string
+	problem  ProblemCode // of an answer of our own, or of the one that was spared
+	status   int
+	cause    error
 }
 
 func newExchange(p *protected, w http.ResponseWriter, r *http.Request) *exchange {
@@ -62,7 +63,7 @@ func (x *exchange) serve() {
 		x.runUnprotected(err)
 		return
 	}
-	x.record = res.Record
+	x.record, x.takeover = res.Record, res.Takeover
 	x.answer(res, err)
 	if err == nil {
 		x.reply.recycle()

@@ -23,7 +23,7 @@ func (x *exchange) log() {
 	if !logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
+	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs, slog.String("route", x.p.route.Name), slog.String("outcome", x.outcome))
 	if x.status != 0 { // a handler that ran unprotected, or panicked, leaves it to others
 		attrs = append(attrs, slog.Int("status", x.status))
@@ -36,6 +36,9 @@ func (x *exchange) log() {
 	}
 	if !x.record.OperationID.IsZero() {
 		attrs = append(attrs, slog.String("operation_id", x.record.OperationID.String()), slog.Int64("attempt", x.record.Attempt))
+	}
+	if x.takeover {
+		attrs = append(attrs, slog.Bool("takeover", true))
 	}
 	attrs = append(attrs, slog.Duration("duration", time.Since(x.began)))
 	if x.cause != nil {
@@ -61,7 +64,7 @@ func (x *exchange) level() slog.Level {
 		return slog.LevelWarn
 	case errors.Is(x.cause, semel.ErrStoreUnavailable):
 		return slog.LevelError
-	case x.outcome == outcomeExecuted && (x.record.Open || x.problem != ""), x.outcome == outcomeUnknown, x.status >= 500:
+	case x.takeover, x.outcome == outcomeExecuted && x.problem != "", x.outcome == outcomeUnknown, x.status >= 500:
 		return slog.LevelWarn
 	case x.outcome == outcomeExecuted, x.outcome == outcomeKeyReused, x.outcome == outcomeReleased && x.record.Attempt > 0:
 		return slog.LevelInfo

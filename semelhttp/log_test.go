@@ -105,6 +105,35 @@ func TestLog(t *testing.T) {
 		})
 	})
 
+	t.Run("A takeover says so, also where the transaction holds all the work", func(t *testing.T) {
+		t.Parallel()
+		for level, died := range map[string]bool{"WARN": true, "INFO": false} {
+			synctest.Test(t, func(t *testing.T) {
+				var log lines
+				s := newService(t, settings{recovery: semel.Resume(semel.Forever), mw: semelhttp.Config{Logger: log.logger()}})
+				srv := memhttp.New(t, s.protect(t, semelhttp.Route{Mode: semel.Joined, AllInTx: true}, func(w http.ResponseWriter, r *http.Request) {
+					if s.ran() == 1 {
+						if died {
+							s.store.set(func(s *faultyStore) { s.finish = errors.New("the process was killed") })
+						}
+						w.WriteHeader(http.StatusInternalServerError) // rolls back
+						return
+					}
+					s.created(w, r)
+				}))
+				post(t, srv.Client(), srv.URL(), "k1", "")
+				s.store.set(func(s *faultyStore) { s.finish = nil })
+				time.Sleep(semel.DefaultLease)
+				log.take()
+				post(t, srv.Client(), srv.URL(), "k1", "")
+				synctest.Wait()
+				got := log.take()
+				assert.Contains(t, got, "level="+level+` msg="semel: request" route=orders outcome=executed status=201`)
+				assert.Equal(t, strings.Contains(got, " attempt=2 takeover=true "), died, "a released key is no takeover: %s", got)
+			})
+		}
+	})
+
 	t.Run("A repeat that did not run is nobody's business, unless nobody knows the end or the key is misused", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

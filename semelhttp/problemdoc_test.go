@@ -105,18 +105,25 @@ Semel does not change them.
 A new key is a new operation. Use one when you want something done that was not asked for before, never to get past an
 error: the first request may have taken effect, and then it is done twice.
 
+` + "`Semel-Outcome`" + ` says what became of this request, and not of the key: ` + "`released`" + ` is a request that is known to have had no
+effect, also where it had no key that could be released. Codes marked with * are answered by parts of Semel that are not in
+this version.
+
 | code | status | retry | Retry-After | Semel-Outcome |
 |---|---|---|---|---|
 `)
 	for _, p := range problemTypes {
-		outcome, retry := p.outcome, "no"
+		outcome, retry, later := p.outcome, "no", ""
 		if p.retry {
 			retry = "yes"
 		}
 		if p.or != "" {
 			outcome += " or " + p.or
 		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %d | %s | %s | %s |\n", p.code, p.code, p.status, retry, shownWait(&p), outcome)
+		if p.from != "" {
+			later = " *"
+		}
+		fmt.Fprintf(&b, "| [`%s`](#%s)%s | %d | %s | %s | %s |\n", p.code, p.code, later, p.status, retry, shownWait(&p), outcome)
 	}
 	for _, p := range problemTypes {
 		fmt.Fprintf(&b, "\n## %s\n\n**%d %s. %s.**", p.code, p.status, http.StatusText(p.status), p.title)

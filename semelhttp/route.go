@@ -20,7 +20,8 @@ type Route struct {
 	// Path is what the published rules and the metrics call the route, such
 	// as "/orders/{id}". Default "/", everything below.
 	Path string
-	// Methods that are protected; others pass through. GET, HEAD, OPTIONS,
+	// Methods that are protected, and published as that whether the mux serves
+	// them or not; others pass through. GET, HEAD, OPTIONS,
 	// TRACE and CONNECT never need a key and are refused. Default POST and
 	// PATCH, which are not idempotent by RFC 9110.
 	Methods []string

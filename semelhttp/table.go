@@ -85,13 +85,13 @@ var problemTypes = []problemType{
 	{
 		code: ProblemInProgress, status: http.StatusConflict, outcome: outcomeInProgress, retry: true, wait: time.Second,
 		title:   "The first request has not ended yet",
-		meaning: "Another request with this key is being worked on, or its process died and its lease has not run out: until then nobody can tell the two apart. This one did not run.",
+		meaning: "Another request with this key is being worked on, or its process died and its lease has not run out: until then nobody can tell the two apart. This one did not run, or was replaced by that one while it ran.",
 		advice:  "Send the same request with the same key after `Retry-After`: it gets the reply once there is one. If the first died, it runs or is answered `outcome-unknown`.",
 	},
 	{
 		code: ProblemOutcomeUnknown, status: http.StatusConflict, outcome: outcomeUnknown, retry: true, wait: 5 * time.Minute,
 		title:   "Nobody knows yet whether the request took effect",
-		meaning: "An earlier attempt with this key ended without its end being known, and may not be run again: it waits for somebody to settle what happened. This request did not run.",
+		meaning: "Another attempt with this key ended without its end being known, and may not be run again: it waits for somebody to settle what happened. This request did not run, or was replaced by that attempt while it ran.",
 		advice:  "Never use a new key: that could do it twice. Ask for the state in another way, tell the user that it is being looked into, and ask again with the same key after `Retry-After`.",
 	},
 	{

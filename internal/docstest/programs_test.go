@@ -63,8 +63,9 @@ func build(t *testing.T, document, source string) string {
 	return program
 }
 
-// programAddress is where the programs in documents listen.
-const programAddress = "localhost:8080"
+// programAddress is where the programs in documents listen: not where the demo
+// does, so that both can run.
+const programAddress = "localhost:8090"
 
 // serveProgram runs the first program of a document on a free port until the
 // test ends, and returns its address.
