@@ -189,11 +189,11 @@ func (s *Store) send(ctx context.Context, st *step) (answer, error) {
 
 // answerOf reads what step.lua has returned.
 func (s *Store) answerOf(bucket int, sent time.Time, words []rueidis.RedisMessage) (said answer, err error) {
-	kind, times, err := s.heading(bucket, sent, words)
+	kind, now, err := s.heading(bucket, sent, words)
 	if err != nil {
 		return said, err
 	}
-	said.now = times
+	said.now = now
 	switch {
 	case kind == "late":
 		said.late = true
@@ -212,8 +212,8 @@ func (s *Store) answerOf(bucket int, sent time.Time, words []rueidis.RedisMessag
 	return said, nil
 }
 
-// heading reads how every answer begins: its kind, the server's clock, and that
-// with the shift of a test.
+// heading reads how every answer begins: its kind, the time, and by how much a
+// test has shifted that.
 func (s *Store) heading(bucket int, sent time.Time, words []rueidis.RedisMessage) (kind string, now int64, err error) {
 	received := time.Now()
 	if len(words) < 3 {
@@ -222,11 +222,13 @@ func (s *Store) heading(bucket int, sent time.Time, words []rueidis.RedisMessage
 	if kind, err = words[0].ToString(); err != nil {
 		return "", 0, err
 	}
-	unshifted, err := words[1].AsInt64()
+	if now, err = words[1].AsInt64(); err != nil {
+		return "", 0, err
+	}
+	shift, err := words[2].AsInt64()
 	if err != nil {
 		return "", 0, err
 	}
-	s.clocks.learn(bucket, sent, received, unshifted)
-	now, err = words[2].AsInt64()
-	return kind, now, err
+	s.clocks.learn(bucket, sent, received, now-shift)
+	return kind, now, nil
 }
