@@ -71,9 +71,9 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range from.by {
-		st.names = append(st.names, fieldNames[i])
-		st.values = append(st.values, before[i])
+	st.names, st.values = make([]string, len(from.by)), make([]string, len(from.by))
+	for n, i := range from.by {
+		st.names[n], st.values[n] = fieldNames[i], before[i]
 	}
 	if do == remove {
 		st.index = indexDrop
@@ -84,6 +84,7 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.written = make([]string, 0, 2*fieldTimes)
 	for i, value := range after {
 		switch {
 		case value == before[i]:
@@ -93,6 +94,7 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 			st.written = append(st.written, fieldNames[i], value)
 		}
 	}
+	st.times = make([]string, 0, 2*(fieldCount-fieldTimes))
 	for i, at := range timesOf(&next.record) {
 		if f := fieldTimes + i; after[f] != "" && after[f] != before[f] {
 			st.times = append(st.times, fieldNames[f], micros(at.Sub(next.record.Now)))
