@@ -61,6 +61,13 @@ func TestPgxOpen(t *testing.T) {
 		_, err := pgxstore.Open(ctx, "postgres://u@127.0.0.1:1/none", pgxstore.Config{})
 		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
 	})
+	t.Run("a pooler that nobody spoke of is found out", func(t *testing.T) {
+		t.Parallel()
+		s := newPgx(t, pgxConfig{pgbouncer: true, Config: pgxstore.Config{TransactionPooler: true}})
+		_, err := pgxstore.Open(ctx, s.url, pgxstore.Config{})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), "Config.TransactionPooler")
+	})
 	t.Run("settings out of bounds are named", func(t *testing.T) {
 		t.Parallel()
 		for field, cfg := range map[string]pgxstore.Config{
