@@ -129,7 +129,7 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	}
 	store := observer.Store(records, "sqlite")
 	s := &Service{db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger), log: cfg.Logger}
-	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
+	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Observer: observer, Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
 	s.store, s.cfg, s.metrics = store, cfg, metrics
