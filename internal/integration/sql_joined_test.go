@@ -21,8 +21,8 @@ func runJoinedOn(t *testing.T, s *sqlStore, work func(ctx context.Context, tx *s
 	})
 }
 
-// executed executes a statement that must succeed.
-func executed(ctx context.Context, t *testing.T, tx *sqlstore.JoinedTx, statement string, args ...any) {
+// mustExecute executes a statement that must succeed.
+func mustExecute(ctx context.Context, t *testing.T, tx *sqlstore.JoinedTx, statement string, args ...any) {
 	t.Helper()
 	_, err := tx.ExecContext(ctx, statement, args...)
 	assert.NoError(t, err, statement)
@@ -36,7 +36,7 @@ func mustBeReleased(t *testing.T, s *sqlStore, res semel.Result, err error) {
 	assert.Equal(t, res.Outcome, semel.OutcomeReleased)
 	assert.Equal(t, s.payments(t), 0, "payments")
 	res, err = runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-		executed(ctx, t, tx, s.server.insert, "again")
+		mustExecute(ctx, t, tx, s.server.insert, "again")
 		return created
 	})
 	assert.NoError(t, err)
@@ -76,7 +76,7 @@ func everyUse(ctx context.Context, tx *sqlstore.JoinedTx, prepared *sql.Stmt, in
 // that is sent by send.
 func deadlocked(ctx context.Context, t *testing.T, s *sqlStore, tx *sqlstore.JoinedTx, send func(query string) error) {
 	t.Helper()
-	executed(ctx, t, tx, "UPDATE accounts SET n = n + 1 WHERE name = 'a'")
+	mustExecute(ctx, t, tx, "UPDATE accounts SET n = n + 1 WHERE name = 'a'")
 	other, err := s.test.BeginTx(context.Background(), nil)
 	assert.NoError(t, err)
 	defer other.Rollback()                                                // lets go of what the victim waited for
@@ -125,7 +125,7 @@ func TestMariaDBJoinedTxIsPoisonedByADeadlock(t *testing.T) {
 			t.Parallel()
 			s := newAccounts(t, "MariaDB")
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "before")
+				mustExecute(ctx, t, tx, s.server.insert, "before")
 				prepared, err := tx.PrepareContext(ctx, s.server.insert)
 				assert.NoError(t, err)
 				defer prepared.Close()
@@ -152,11 +152,11 @@ func TestMariaDBJoinedTxIsPoisonedByADeadlock(t *testing.T) {
 		_, err = other.Exec("UPDATE accounts SET n = 1 WHERE name = 'b'")
 		assert.NoError(t, err)
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, "SET SESSION innodb_lock_wait_timeout = 1")
-			executed(ctx, t, tx, s.server.insert, "before")
+			mustExecute(ctx, t, tx, "SET SESSION innodb_lock_wait_timeout = 1")
+			mustExecute(ctx, t, tx, s.server.insert, "before")
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET n = n + 1 WHERE name = 'b'")
 			assert.Contains(t, err.Error(), "1205")
-			executed(ctx, t, tx, s.server.insert, "after")
+			mustExecute(ctx, t, tx, s.server.insert, "after")
 			return created
 		})
 		assert.NoError(t, err)
@@ -190,7 +190,7 @@ func TestMariaDBTransactionThatAProcedureCommitted(t *testing.T) {
 			s := newSQL(t, "MariaDB")
 			s.exec(t, c.procedure)
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, "CALL pay()")
+				mustExecute(ctx, t, tx, "CALL pay()")
 				c.after(ctx, t, tx)
 				return c.ends
 			})
@@ -207,8 +207,8 @@ func TestMariaDBTransactionThatAProcedureCommitted(t *testing.T) {
 		s := newSQL(t, "MariaDB")
 		s.exec(t, "CREATE PROCEDURE pay() INSERT INTO payments (payer) VALUES ('by procedure')")
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, "CALL pay()")
-			executed(ctx, t, tx, s.server.insert, "after")
+			mustExecute(ctx, t, tx, "CALL pay()")
+			mustExecute(ctx, t, tx, s.server.insert, "after")
 			return created
 		})
 		assert.NoError(t, err)
@@ -221,7 +221,7 @@ func TestServersJoinedTxRefusesStatementsThatWouldEndIt(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, s *sqlStore) {
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, s.server.insert, "before")
+			mustExecute(ctx, t, tx, s.server.insert, "before")
 			for _, statement := range append([]string{"COMMIT", "BEGIN", "START TRANSACTION", "/* */ ROLLBACK"}, s.server.ends...) {
 				_, err := tx.ExecContext(ctx, statement)
 				assert.ErrorIs(t, err, sqlstore.ErrTxMisuse, statement)
@@ -244,7 +244,7 @@ func TestPostgresTransactionThatHasFailed(t *testing.T) {
 			t.Parallel()
 			s := newSQL(t, way)
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "before")
+				mustExecute(ctx, t, tx, s.server.insert, "before")
 				_, err := tx.ExecContext(ctx, twice)
 				assert.Contains(t, err.Error(), "23505")
 				_, err = tx.ExecContext(ctx, s.server.insert, "after")
@@ -260,7 +260,7 @@ func TestPostgresTransactionThatHasFailed(t *testing.T) {
 		conflict := semel.Completion{Verdict: semel.VerdictKeep, Undo: true, Reply: semel.Reply{Status: 409}}
 		for _, want := range []semel.Outcome{semel.OutcomeExecuted, semel.OutcomeReplayed} {
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "before")
+				mustExecute(ctx, t, tx, s.server.insert, "before")
 				_, err := tx.ExecContext(ctx, twice)
 				assert.True(t, err != nil, "the conflict is reported")
 				return conflict
@@ -275,12 +275,12 @@ func TestPostgresTransactionThatHasFailed(t *testing.T) {
 		t.Parallel()
 		s := newSQL(t, "PostgreSQL")
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, s.server.insert, "before")
-			executed(ctx, t, tx, "SAVEPOINT mine")
+			mustExecute(ctx, t, tx, s.server.insert, "before")
+			mustExecute(ctx, t, tx, "SAVEPOINT mine")
 			_, err := tx.ExecContext(ctx, twice)
 			assert.True(t, err != nil, "the conflict is reported")
-			executed(ctx, t, tx, "ROLLBACK TO mine")
-			executed(ctx, t, tx, s.server.insert, "after")
+			mustExecute(ctx, t, tx, "ROLLBACK TO mine")
+			mustExecute(ctx, t, tx, s.server.insert, "after")
 			return created
 		})
 		assert.NoError(t, err)
@@ -292,8 +292,8 @@ func TestPostgresTransactionThatHasFailed(t *testing.T) {
 		s := newSQL(t, "PostgreSQL")
 		s.exec(t, "ALTER TABLE payments ADD CONSTRAINT once UNIQUE (payer) DEFERRABLE INITIALLY DEFERRED")
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, s.server.insert, "twice")
-			executed(ctx, t, tx, s.server.insert, "twice")
+			mustExecute(ctx, t, tx, s.server.insert, "twice")
+			mustExecute(ctx, t, tx, s.server.insert, "twice")
 			return created
 		})
 		mustBeReleased(t, s, res, err)
@@ -306,9 +306,9 @@ func TestPostgresTransactionThatHasFailed(t *testing.T) {
 		assert.NoError(t, err)
 		const sum, write = "SELECT sum(n) FROM accounts", "UPDATE accounts SET n = n + 1 WHERE name = $1"
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, s.server.insert, "before")
-			executed(ctx, t, tx, sum)
-			executed(ctx, t, tx, write, "a")
+			mustExecute(ctx, t, tx, s.server.insert, "before")
+			mustExecute(ctx, t, tx, sum)
+			mustExecute(ctx, t, tx, write, "a")
 			other, err := s.test.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})
 			assert.NoError(t, err)
 			for _, statement := range []string{sum, "UPDATE accounts SET n = n + 1 WHERE name = 'b'"} {
@@ -328,7 +328,7 @@ func TestServersConnectionThatIsLostInTheHandler(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, s *sqlStore) {
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-			executed(ctx, t, tx, s.server.insert, "before")
+			mustExecute(ctx, t, tx, s.server.insert, "before")
 			s.killSession(ctx, t, tx)
 			for range 2 {
 				_, err := tx.ExecContext(ctx, s.server.insert, "after")
@@ -363,7 +363,7 @@ func TestServersCommitWithoutAnAnswer(t *testing.T) {
 				return nil
 			})
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "paid")
+				mustExecute(ctx, t, tx, s.server.insert, "paid")
 				return created
 			})
 			assert.NoError(t, err)
@@ -386,7 +386,7 @@ func TestServersCommitWithoutAnAnswer(t *testing.T) {
 				return nil
 			}, nil)
 			_, err := runJoinedOn(t, cut, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "paid")
+				mustExecute(ctx, t, tx, s.server.insert, "paid")
 				assert.NoError(t, tx.QueryRowContext(ctx, s.server.session).Scan(&id))
 				return created
 			})
@@ -395,7 +395,7 @@ func TestServersCommitWithoutAnAnswer(t *testing.T) {
 			assert.Eventually(t, "the server has undone it", func() bool { return s.payments(t) == 0 })
 			s.advance(t, time.Hour)
 			res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
-				executed(ctx, t, tx, s.server.insert, "paid")
+				mustExecute(ctx, t, tx, s.server.insert, "paid")
 				return created
 			})
 			assert.NoError(t, err)
