@@ -277,7 +277,8 @@ func TestABadCommandLineOnKeysSaysWhatAndWhy(t *testing.T) {
 		"keys list":                                        "--store is required (or $SEMEL_STORE)",
 		"keys list --store=keys.db":                        "no scheme before a colon",
 		"keys list --store=memory":                         "no other process can look at them",
-		"keys list --store=redis://127.0.0.1":              "redis:…, which this command does not reach yet",
+		"keys list --store=redis:secret":                   "of the form redis://",
+		"migrate up --store=redis://127.0.0.1":             "needs no migrations",
 		"keys list --store=ftp://u:secret@h/d":             "there is no such store; it must be one of sqlite:PATH",
 		"keys list --store=mysql://u:secret@h":             "of the form mysql://",
 		"keys list --store=sqlite:x --limit=-1":            "--limit is -1",
@@ -314,6 +315,7 @@ func TestAStoreThatIsNotThereIsAClearFailure(t *testing.T) {
 		"sqlite:" + empty:   `migrate it first`,
 		"postgres://u:secret@127.0.0.1:1/d?connect_timeout=2": "the store cannot be reached",
 		"mysql://u:secret@127.0.0.1:1/d":                      "the store cannot be reached",
+		"redis://u:secret@127.0.0.1:1/0":                      "the store cannot be reached",
 	} {
 		t.Run(flag, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,14 @@ func newMigrate(s streams) *cobra.Command {
 
 // withDatabase calls do with a database that is there, or that may be made.
 func withDatabase(flag string, create bool, do func(h *sqlstore.Handles, set migrate.Set) error) error {
-	d, err := findDatabase(flag)
+	at, err := locate(flag)
+	if err != nil {
+		return err
+	}
+	if at.isRedis() {
+		return usagef("--store is Redis, which needs no migrations")
+	}
+	d, err := at.findDatabase()
 	if err != nil {
 		return err
 	}

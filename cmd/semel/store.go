@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/migrate"
+	"github.com/semel-dev/semel/redisstore"
 	"github.com/semel-dev/semel/sqlstore"
 )
 
@@ -23,7 +25,7 @@ import (
 const storeVariable = "SEMEL_STORE"
 
 // storeURLs are the addresses that --store takes, for help and errors.
-const storeURLs = "sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE"
+const storeURLs = "sqlite:PATH, postgres://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE, redis://HOST, redis-cluster://HOST"
 
 // addStoreFlag adds --store.
 func addStoreFlag(flags *pflag.FlagSet, to *string) {
@@ -44,37 +46,53 @@ var dialects = map[string]func() migrate.Set{
 	"mariadb":  migrate.MariaDB,
 }
 
-// findDatabase reads --store. This is the one place that knows which store a
-// URL names. Errors never hold the URL, which may hold a password.
-func findDatabase(flag string) (*sqlDatabase, error) {
+// location is what --store says, or the environment.
+type location struct{ url, scheme, rest string }
+
+// locate reads --store. Errors never hold the URL, which may hold a password.
+func locate(flag string) (location, error) {
+	at := location{url: flag}
 	if flag == "" {
-		flag = os.Getenv(storeVariable)
+		at.url = os.Getenv(storeVariable)
 	}
-	if flag == "" {
-		return nil, usagef("--store is required (or $%s): %s", storeVariable, storeURLs)
+	if at.url == "" {
+		return at, usagef("--store is required (or $%s): %s", storeVariable, storeURLs)
 	}
-	scheme, rest, ok := strings.Cut(flag, ":")
-	if !ok && scheme != "memory" {
-		return nil, usagef("--store has no scheme before a colon; it must be one of %s", storeURLs)
+	var ok bool
+	if at.scheme, at.rest, ok = strings.Cut(at.url, ":"); !ok && at.scheme != "memory" {
+		return at, usagef("--store has no scheme before a colon; it must be one of %s", storeURLs)
 	}
-	switch scheme {
+	return at, nil
+}
+
+// isRedis reports whether the store is redisstore's.
+func (at *location) isRedis() bool {
+	switch at.scheme {
+	case "redis", "rediss", "redis-cluster", "rediss-cluster":
+		return true
+	}
+	return false
+}
+
+// findDatabase returns the SQL database at a location. With openStore it is the
+// one place that knows which store a URL names.
+func (at *location) findDatabase() (*sqlDatabase, error) {
+	switch at.scheme {
 	case "sqlite":
-		path := strings.TrimPrefix(rest, "//")
+		path := strings.TrimPrefix(at.rest, "//")
 		return &sqlDatabase{"sqlite", path, func() (*sqlstore.Handles, error) { return sqlstore.OpenSQLite("sqlite", path) }}, nil
 	case "postgres", "postgresql":
-		return &sqlDatabase{dialect: "postgres", open: func() (*sqlstore.Handles, error) { return sqlstore.OpenPostgreSQL("pgx", flag) }}, nil
+		return &sqlDatabase{dialect: "postgres", open: func() (*sqlstore.Handles, error) { return sqlstore.OpenPostgreSQL("pgx", at.url) }}, nil
 	case "mysql", "mariadb":
-		dsn, err := mysqlDSN(flag)
+		dsn, err := mysqlDSN(at.url)
 		if err != nil {
 			return nil, err
 		}
 		return &sqlDatabase{dialect: "mariadb", open: func() (*sqlstore.Handles, error) { return sqlstore.OpenMariaDB("mysql", dsn) }}, nil
-	case "redis", "rediss", "redis-cluster":
-		return nil, usagef("--store is %s:…, which this command does not reach yet; it must be one of %s", scheme, storeURLs)
 	case "memory":
 		return nil, usagef("--store is memory, whose keys are in the process that has it; no other process can look at them")
 	}
-	return nil, usagef("--store is %s:…, and there is no such store; it must be one of %s", visible(scheme), storeURLs)
+	return nil, usagef("--store is %s:…, and there is no such store; it must be one of %s", visible(at.scheme), storeURLs)
 }
 
 // mysqlDSN is a URL as the driver wants it.
@@ -112,7 +130,14 @@ func (d *sqlDatabase) openExisting() (*sqlstore.Handles, error) {
 
 // openStore opens the store that --store names. Close ends it.
 func openStore(ctx context.Context, flag string) (store semel.Store, closing func(), err error) {
-	d, err := findDatabase(flag)
+	at, err := locate(flag)
+	if err != nil {
+		return nil, nil, err
+	}
+	if at.isRedis() {
+		return openRedis(ctx, at.url)
+	}
+	d, err := at.findDatabase()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -130,4 +155,21 @@ func openStore(ctx context.Context, flag string) (store semel.Store, closing fun
 		return nil, nil, err
 	}
 	return store, closing, nil
+}
+
+// openRedis opens the store that keeps its keys in Redis, under a prefix of its
+// own where the URL says ?prefix=NAME. Whether the server may lose or evict
+// them is the service's affair: nothing runs here.
+func openRedis(ctx context.Context, text string) (semel.Store, func(), error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return nil, nil, usagef("--store is no URL of the form redis://USER:PASSWORD@HOST:PORT")
+	}
+	store, err := redisstore.Open(ctx, text, redisstore.Config{
+		Prefix: u.Query().Get("prefix"), AcceptLoss: true, AssumeNoEviction: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return store, func() { store.Close() }, nil //nolint:errcheck // the command is done.
 }
