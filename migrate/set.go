@@ -21,6 +21,8 @@ type Set struct {
 	// them in again where the lock is not the transaction's. Empty where BEGIN
 	// does it.
 	lock, unlock string
+	// commitsEach says that each statement is a commit of its own.
+	commitsEach bool
 }
 
 //go:embed sqlite/*.sql postgres/*.sql mariadb/*.sql
@@ -61,6 +63,8 @@ func MariaDB() Set {
 		// The name is one for the server.
 		lock:   "SELECT GET_LOCK(concat('semel:', md5(database())), 3600)",
 		unlock: "SELECT RELEASE_LOCK(concat('semel:', md5(database())))",
+
+		commitsEach: true,
 	}
 }
 

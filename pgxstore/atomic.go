@@ -52,15 +52,18 @@ func (s *Store) claimAtomic(ctx context.Context, p semel.BeginParams, limit time
 	var locked bool
 	b := &pgx.Batch{}
 	b.Queue("SELECT pg_try_advisory_xact_lock($1::bigint)", lockOf(p.Scope, p.Key))
+	b.Queue(byIndex)
 	b.Queue(selectRecord, []byte(p.Scope), []byte(p.Key))
+	b.Queue(byAnyPlan)
 	b.Queue("SAVEPOINT " + beforeWork)
 	_, err := j.begin(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, limit, b,
 		func(res pgx.BatchResults) error { return res.QueryRow().Scan(&locked) },
+		ran,
 		func(res pgx.BatchResults) (err error) {
 			j.row, err = scan(res.QueryRow())
 			return err
 		},
-		ran)
+		ran, ran)
 	if err != nil {
 		return semel.BeginResult{}, nil, unavailable(err)
 	}

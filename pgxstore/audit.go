@@ -22,16 +22,8 @@ func queueAudit(b *pgx.Batch, e *semel.AuditEntry) {
 
 // Audits returns the settlements of a key, oldest first.
 func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
-	conn, err := s.acquire(ctx)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	defer conn.Release()
-	rows, err := conn.Query(ctx, selectAudits, []byte(scope), []byte(key))
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	all, err := pgx.CollectRows(rows, func(from pgx.CollectableRow) (semel.AuditEntry, error) {
+	var all []semel.AuditEntry
+	err := s.many(ctx, func(from pgx.CollectableRow) error {
 		e := semel.AuditEntry{Scope: scope, Key: key}
 		var (
 			at int64
@@ -39,8 +31,9 @@ func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEnt
 		)
 		err := from.Scan(&at, &e.Attempt, &to, &e.Audit.Actor, &e.Audit.Reason, &e.Audit.Override)
 		e.At, e.To = time.UnixMicro(at).UTC(), semel.State(to) //nolint:gosec // it was one.
-		return e, err
-	})
+		all = append(all, e)
+		return err
+	}, selectAudits, []byte(scope), []byte(key))
 	if err != nil {
 		return nil, unavailable(err)
 	}

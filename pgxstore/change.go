@@ -44,6 +44,26 @@ func (s *Store) one(ctx context.Context, read func(pgx.Row) error, statement str
 	return s.inBatch(ctx, conn, func(res pgx.BatchResults) error { return read(res.QueryRow()) }, statement, args...)
 }
 
+// many is one for a statement with any number of rows.
+func (s *Store) many(ctx context.Context, read func(pgx.CollectableRow) error, statement string, args ...any) error {
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	each := func(rows pgx.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		_, err = pgx.CollectRows(rows, func(from pgx.CollectableRow) (struct{}, error) { return struct{}{}, read(from) })
+		return err
+	}
+	if len(s.local) == 0 {
+		return each(conn.Query(ctx, statement, args...))
+	}
+	return s.inBatch(ctx, conn, func(res pgx.BatchResults) error { return each(res.Query()) }, statement, args...)
+}
+
 // exec is one for a statement without rows, and returns how many it wrote.
 func (s *Store) exec(ctx context.Context, statement string, args ...any) (int64, error) {
 	conn, err := s.acquire(ctx)

@@ -29,6 +29,13 @@ SELECT CASE
 FROM ended`
 )
 
+// byIndex is for a statement of the store's own among those of the handler: see
+// ownParams. byAnyPlan gives the handler back what it had.
+const (
+	byIndex   = "SET LOCAL enable_seqscan = off"
+	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
+)
+
 // endClaimed ends a claim that has no end yet, as [semel.Record.Finish] does:
 // whoever holds it may still say that it is done, lapsed or unknown (R16, M5).
 const endClaimed = `WITH ` + clock + `, mark AS (SELECT $11::text AS yours),

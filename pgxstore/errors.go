@@ -23,6 +23,7 @@ const (
 	stateDeadlock        = "40P01"
 	stateAborted         = "25P02"
 	stateLockUnavailable = "55P03"
+	stateProtocol        = "08P01"
 )
 
 func configError(format string, args ...any) error {

@@ -320,9 +320,10 @@ func (j *joint) endAndCommit(ctx context.Context, p semel.FinishParams) (semel.H
 		return semel.Held{}, refused(err)
 	}
 	b := &pgx.Batch{}
+	b.Queue(byIndex)
 	b.Queue(statement, args...)
 	b.Queue("COMMIT")
-	err = send(ctx, j.conn.Conn(), b, ran, committed)
+	err = send(ctx, j.conn.Conn(), b, ran, ran, committed)
 	switch {
 	case err == nil:
 		return semel.Held{Status: semel.HeldYes, State: semel.StateDone}, nil

@@ -36,6 +36,9 @@ func Migrate(ctx context.Context, url string) error {
 
 // check asks the server for what New has to know.
 func (s *Store) check(ctx context.Context) error {
+	if err := s.readSettings(ctx); err != nil {
+		return err
+	}
 	want, err := migrate.PostgreSQL().Latest()
 	if err != nil {
 		return err
@@ -53,17 +56,25 @@ func (s *Store) check(ctx context.Context) error {
 	case got > want:
 		return configError("the database has schema version %d and this program knows %d: use a newer program", got, want)
 	}
-	return s.readDurability(ctx)
+	return nil
 }
 
-// readDurability lowers the class where an acknowledged commit need not be on
-// the disk.
-func (s *Store) readDurability(ctx context.Context) error {
-	var fsync, commit string
-	err := s.one(ctx, func(r pgx.Row) error { return r.Scan(&fsync, &commit) },
-		`SELECT current_setting('fsync'), current_setting('synchronous_commit')`)
-	if err != nil {
+const selectSettings = `SELECT current_setting('fsync'), current_setting('synchronous_commit'),
+	(SELECT setting FROM pg_settings WHERE name = 'statement_timeout')`
+
+// readSettings lowers the class where an acknowledged commit need not be on the
+// disk, and finds out a pooler that nobody spoke of: it refuses the settings
+// that a connection begins with, or keeps them to itself.
+func (s *Store) readSettings(ctx context.Context) error {
+	var fsync, commit, limit string
+	err := s.one(ctx, func(r pgx.Row) error { return r.Scan(&fsync, &commit, &limit) }, selectSettings)
+	switch {
+	case hasState(err, stateProtocol):
+		return semel.NewError(semel.CodeConfig, err, "pgxstore: the settings of a connection are refused: behind a pooler, set Config.TransactionPooler")
+	case err != nil:
 		return unavailable(err)
+	case limit != milliseconds(statementLimit):
+		return configError("the settings of a connection do not reach the server: behind a pooler, set Config.TransactionPooler")
 	}
 	if fsync == "off" || commit == "off" {
 		s.class = semel.BestEffort

@@ -47,11 +47,12 @@ func parse(url string) (*pgxpool.Config, error) {
 	return base, nil
 }
 
-// New returns a store over a database that was migrated. From base it takes
-// how to connect, and what is done with a connection (AfterConnect registers
-// the types of business code); the sizes of the pools are those of cfg. Errors
-// match semel.ErrConfig if a setting is refused or the schema is not the one
-// that this version needs, else semel.ErrStoreUnavailable.
+// New returns a store over a database that was migrated. From base, which
+// pgxpool.ParseConfig has made, it takes how to connect, and what is done with
+// a connection (AfterConnect registers the types of business code); the sizes
+// of the pools are those of cfg. Errors match semel.ErrConfig if a setting is
+// refused or the schema is not the one that this version needs, else
+// semel.ErrStoreUnavailable.
 //
 // The pools' own goroutines run until Close.
 func New(ctx context.Context, base *pgxpool.Config, cfg Config) (*Store, error) {

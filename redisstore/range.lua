@@ -22,4 +22,4 @@ elseif ARGV[1] == 'kept' then
 else
 	page = redis.call('ZREVRANGEBYSCORE', KEYS[1], ARGV[4], '-inf', 'WITHSCORES', 'LIMIT', ARGV[2], ARGV[3])
 end
-return {'page', string.format('%.0f', real), said, page}
+return {'page', said, now - real, page}

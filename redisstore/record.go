@@ -67,9 +67,11 @@ func timesOf(r *semel.Record) [fieldCount - fieldTimes]*time.Time {
 // fields returns r as it is stored.
 func (r *row) fields() (f fields, err error) {
 	rec := &r.record
-	header, err := rec.Reply.Header.MarshalText()
-	if err != nil {
-		return f, err
+	var header []byte
+	if len(rec.Reply.Header) > 0 {
+		if header, err = rec.Reply.Header.MarshalText(); err != nil {
+			return f, err
+		}
 	}
 	f = fields{
 		fieldMark:         r.mark,

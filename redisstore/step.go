@@ -71,9 +71,9 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range from.by {
-		st.names = append(st.names, fieldNames[i])
-		st.values = append(st.values, before[i])
+	st.names, st.values = make([]string, len(from.by)), make([]string, len(from.by))
+	for n, i := range from.by {
+		st.names[n], st.values[n] = fieldNames[i], before[i]
 	}
 	if do == remove {
 		st.index = indexDrop
@@ -84,6 +84,7 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	st.written = make([]string, 0, 2*fieldTimes)
 	for i, value := range after {
 		switch {
 		case value == before[i]:
@@ -93,6 +94,7 @@ func newStep(at place, do verb, from *guess, next *row) (*step, error) {
 			st.written = append(st.written, fieldNames[i], value)
 		}
 	}
+	st.times = make([]string, 0, 2*(fieldCount-fieldTimes))
 	for i, at := range timesOf(&next.record) {
 		if f := fieldTimes + i; after[f] != "" && after[f] != before[f] {
 			st.times = append(st.times, fieldNames[f], micros(at.Sub(next.record.Now)))
@@ -189,11 +191,11 @@ func (s *Store) send(ctx context.Context, st *step) (answer, error) {
 
 // answerOf reads what step.lua has returned.
 func (s *Store) answerOf(bucket int, sent time.Time, words []rueidis.RedisMessage) (said answer, err error) {
-	kind, times, err := s.heading(bucket, sent, words)
+	kind, now, err := s.heading(bucket, sent, words)
 	if err != nil {
 		return said, err
 	}
-	said.now = times
+	said.now = now
 	switch {
 	case kind == "late":
 		said.late = true
@@ -212,8 +214,8 @@ func (s *Store) answerOf(bucket int, sent time.Time, words []rueidis.RedisMessag
 	return said, nil
 }
 
-// heading reads how every answer begins: its kind, the server's clock, and that
-// with the shift of a test.
+// heading reads how every answer begins: its kind, the time, and by how much a
+// test has shifted that.
 func (s *Store) heading(bucket int, sent time.Time, words []rueidis.RedisMessage) (kind string, now int64, err error) {
 	received := time.Now()
 	if len(words) < 3 {
@@ -222,11 +224,13 @@ func (s *Store) heading(bucket int, sent time.Time, words []rueidis.RedisMessage
 	if kind, err = words[0].ToString(); err != nil {
 		return "", 0, err
 	}
-	unshifted, err := words[1].AsInt64()
+	if now, err = words[1].AsInt64(); err != nil {
+		return "", 0, err
+	}
+	shift, err := words[2].AsInt64()
 	if err != nil {
 		return "", 0, err
 	}
-	s.clocks.learn(bucket, sent, received, unshifted)
-	now, err = words[2].AsInt64()
-	return kind, now, err
+	s.clocks.learn(bucket, sent, received, now-shift)
+	return kind, now, nil
 }

@@ -19,9 +19,10 @@ local now = real
 if KEYS[4] then
 	now = now + (redis.call('GET', KEYS[4]) or 0)
 end
-local said = {string.format('%.0f', real), string.format('%.0f', now)}
+local said = string.format('%.0f', now)
+local shift = now - real
 if real > tonumber(ARGV[1]) then
-	return {'late', said[1], said[2]}
+	return {'late', said, shift}
 end
 
 local record = KEYS[1]
@@ -34,7 +35,7 @@ if expected then
 	end
 end
 if not expected then
-	return {'found', said[1], said[2], redis.call('HGETALL', record)}
+	return {'found', said, shift, redis.call('HGETALL', record)}
 end
 at = at + 2 * n
 
@@ -44,14 +45,14 @@ else
 	local deleted, words, times = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 	local first = at + deleted + words
 	for i = first + 2, first + 2 * times, 2 do
-		ARGV[i] = string.format('%.0f', now + ARGV[i])
+		ARGV[i] = ARGV[i] == '0' and said or string.format('%.0f', now + ARGV[i])
 	end
 	redis.call('HSET', record, unpack(ARGV, first + 1))
 	if deleted > 0 then
 		redis.call('HDEL', record, unpack(ARGV, at + 1, at + deleted))
 	end
 	if words > 0 then
-		redis.call('XADD', KEYS[3], '*', 'at', said[2], unpack(ARGV, at + deleted + 1, first))
+		redis.call('XADD', KEYS[3], '*', 'at', said, unpack(ARGV, at + deleted + 1, first))
 	end
 end
 local place, score = ARGV[4], ARGV[5]
@@ -61,8 +62,8 @@ elseif place ~= '' then
 	if place == 'in' then
 		score = string.format('%.0f', now + score)
 	elseif place == '-in' then
-		score = string.format('%.0f', -now - score)
+		score = score == '0' and '-' .. said or string.format('%.0f', -now - score)
 	end
 	redis.call('ZADD', KEYS[2], score, ARGV[3])
 end
-return {'written', said[1], said[2]}
+return {'written', said, shift}

@@ -9,11 +9,11 @@ local now = real
 if KEYS[2] then
 	now = now + (redis.call('GET', KEYS[2]) or 0)
 end
-local said = {string.format('%.0f', real), string.format('%.0f', now)}
+local said = string.format('%.0f', now)
 
 local last = tonumber(redis.call('GET', KEYS[1]) or '-inf')
 if last <= now and now < last + ARGV[1] then
-	return {'taken', said[1], said[2]}
+	return {'taken', said, now - real}
 end
-redis.call('SET', KEYS[1], said[2])
-return {'mine', said[1], said[2]}
+redis.call('SET', KEYS[1], said)
+return {'mine', said, now - real}

@@ -120,6 +120,11 @@ func TestConfig(t *testing.T) {
 		_, err = mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Mode: semel.Joined})
 		assert.ErrorIs(t, err, semel.ErrConfig)
 		assert.Contains(t, err.Error(), `semelhttp: Route "orders": Mode is Joined, but the store (`)
+		_, err = mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Mode: semel.Atomic})
+		assert.ErrorIs(t, err, semel.ErrConfig)
+		assert.Contains(t, err.Error(), `semelhttp: Route "orders": Mode is Atomic, but the store (`)
+		_, err = mw.Protect(http.NotFoundHandler(), semelhttp.Route{Name: "orders", Mode: semel.Atomic, FailOpen: true})
+		assert.Contains(t, err.Error(), "FailOpen does not go with Mode semel.Joined or semel.Atomic")
 	})
 
 	t.Run("A bad older fingerprint fails at construction", func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestTheDocumentIsOfTheseMetrics(t *testing.T) {
 	slices.Sort(documented)
 
 	m := newMeters(t, semelotel.Config{})
-	for kind := semel.EventClaimed; kind <= semel.EventRequest; kind++ {
+	for kind := semel.EventClaimed; kind <= semel.EventSweep; kind++ {
 		m.Observe(t.Context(), semel.Event{Kind: kind, Outcome: "released", Problem: "key-missing", Err: errors.New("gone")})
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTheDocumentIsOfTheseMetrics(t *testing.T) {
 }
 
 func describe(name, kind, unit string, labels []string) string {
-	return name + ": " + kind + " in " + cmp.Or(unit, "none") + " by " + strings.Join(labels, ", ")
+	return name + ": " + kind + " in " + cmp.Or(unit, "none") + " by " + cmp.Or(strings.Join(labels, ", "), "none")
 }
 
 // inPrometheus is the name under the translation that the document asks for.
@@ -83,6 +83,9 @@ func shape(t *testing.T, data metricdata.Aggregation) (kind string, labels []str
 		kind = "counter"
 		add(data.DataPoints[0].Attributes)
 	case metricdata.Gauge[int64]:
+		kind = "gauge"
+		add(data.DataPoints[0].Attributes)
+	case metricdata.Gauge[float64]:
 		kind = "gauge"
 		add(data.DataPoints[0].Attributes)
 	case metricdata.Histogram[float64]:

@@ -65,6 +65,10 @@ func (m *meters) series(t testing.TB) []string {
 			for _, p := range data.DataPoints {
 				add(p.Attributes, fmt.Sprint(p.Value))
 			}
+		case metricdata.Gauge[float64]:
+			for _, p := range data.DataPoints {
+				add(p.Attributes, fmt.Sprint(p.Value))
+			}
 		case metricdata.Histogram[float64]:
 			for _, p := range data.DataPoints {
 				add(p.Attributes, fmt.Sprintf("%d %vs", p.Count, p.Sum))

@@ -40,6 +40,7 @@ type Observer struct {
 	storeFaults       metric.Int64Counter
 	storeDuration     metric.Float64Histogram
 	storeInfo         metric.Int64Gauge
+	sweepLag          metric.Float64Gauge
 }
 
 var _ semel.Observer = (*Observer)(nil)
@@ -80,6 +81,7 @@ func New(provider metric.MeterProvider, cfg Config) (*Observer, error) {
 	o.storeFaults = m.counter("semel.store.faults", "{fault}", "Calls to the store that failed.")
 	o.storeDuration = m.histogram("semel.store.duration", storeBuckets, "Duration of calls to the store.")
 	o.storeInfo = m.gauge("semel.store.info", "1, with the class of the store as a label: what it may lose of what it has acknowledged.")
+	o.sweepLag = m.seconds("semel.sweep.lag", "Age of the record that expired first of those that no sweeper has removed.")
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -110,6 +112,12 @@ func (m *maker) gauge(name, description string) metric.Int64Gauge {
 	return g
 }
 
+func (m *maker) seconds(name, description string) metric.Float64Gauge {
+	g, err := m.meter.Float64Gauge(name, metric.WithUnit("s"), metric.WithDescription(description))
+	m.err = errors.Join(m.err, err)
+	return g
+}
+
 // Observe counts e. It does not block.
 func (o *Observer) Observe(ctx context.Context, e semel.Event) {
 	switch e.Kind {
@@ -129,6 +137,10 @@ func (o *Observer) Observe(ctx context.Context, e semel.Event) {
 		o.leaseLost.Add(ctx, 1, metric.WithAttributes(o.route.of(e.Route)))
 	case semel.EventStillRunning:
 		o.deadlineExceeded.Add(ctx, 1, metric.WithAttributes(o.route.of(e.Route)))
+	case semel.EventSweep:
+		if e.Lag >= 0 {
+			o.sweepLag.Record(ctx, seconds(e.Lag))
+		}
 	case semel.EventStoreFault:
 		o.storeFaults.Add(ctx, 1, metric.WithAttributes(o.failure.of(errorType(e.Err))))
 	}

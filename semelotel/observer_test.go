@@ -65,6 +65,7 @@ func TestEachEventWorthAMetricHasOne(t *testing.T) {
 			semel.Event{Kind: semel.EventReplayed, ReplyAge: -time.Hour},
 			"semel.replay.age{http.route=/orders/{id}} 1 0s",
 		},
+		{"a sweep", semel.Event{Kind: semel.EventSweep, Removed: 7, Lag: 90 * time.Second}, "semel.sweep.lag{} 90"},
 		{"a takeover", semel.Event{Kind: semel.EventTakeover}, "semel.takeovers{http.route=/orders/{id}} 1"},
 		{"a lost lease", semel.Event{Kind: semel.EventLeaseLost}, "semel.lease.lost{http.route=/orders/{id}} 1"},
 		{"work past its deadline", semel.Event{Kind: semel.EventStillRunning}, "semel.deadline.exceeded{http.route=/orders/{id}} 1"},
@@ -77,6 +78,13 @@ func TestEachEventWorthAMetricHasOne(t *testing.T) {
 			assert.Equal(t, m.series(t), []string{c.want})
 		})
 	}
+}
+
+func TestALagThatNobodyKnowsIsNoLag(t *testing.T) {
+	t.Parallel()
+	m := newMeters(t, semelotel.Config{})
+	m.Observe(t.Context(), semel.Event{Kind: semel.EventSweep, Lag: -1})
+	assert.Equal(t, len(m.series(t)), 0, "series")
 }
 
 // driverError is an error whose text holds what no label may.

@@ -91,7 +91,7 @@ func TestSeriesAreBoundedForAProgramThatLetsClientsNameThings(t *testing.T) {
 	t.Parallel()
 	m := newMeters(t, semelotel.Config{})
 	for range 10 * semelotel.MaxValues {
-		for kind := semel.EventClaimed; kind <= semel.EventRequest; kind++ {
+		for kind := semel.EventClaimed; kind <= semel.EventSweep; kind++ {
 			m.Observe(t.Context(), semel.Event{
 				Kind:        kind,
 				Route:       "/" + random(),

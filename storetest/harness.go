@@ -56,7 +56,7 @@ type Business struct {
 }
 
 // Ability is a set of things that not every store can do.
-type Ability uint8
+type Ability uint16
 
 // The abilities.
 const (
@@ -71,6 +71,12 @@ const (
 	WriteCounting
 	// Stalling: Harness.Stall is set.
 	Stalling
+	// Listing: the store is a semel.Lister.
+	Listing
+	// Erasing: the store is a semel.Eraser.
+	Erasing
+	// Scheduling: the store is a semel.SweepScheduler.
+	Scheduling
 
 	// atomicMode: the store is a semel.AtomicJoiner. Its rules hold for one
 	// that is, and no other has anything to name.

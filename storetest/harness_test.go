@@ -22,7 +22,7 @@ func TestHarness(t *testing.T) {
 		return bare{s}
 	}
 	advance := func(*testing.T, semel.Store, time.Duration) {}
-	all := Auditing | Joining | Processes | WriteCounting | Stalling
+	all := Auditing | Joining | Processes | WriteCounting | Stalling | Listing | Erasing | Scheduling
 
 	t.Run("without New or Advance nothing can be run", func(t *testing.T) {
 		t.Parallel()
@@ -34,8 +34,8 @@ func TestHarness(t *testing.T) {
 		t.Parallel()
 		h := Harness{New: newBare, Advance: advance}
 		said := h.missing(t)
-		assert.Equal(t, len(said), 5, "sentences")
-		for i, name := range []string{"Auditing", "Joining", "Processes", "WriteCounting", "Stalling"} {
+		assert.Equal(t, len(said), 8, "sentences")
+		for i, name := range []string{"Auditing", "Joining", "Processes", "WriteCounting", "Stalling", "Listing", "Erasing", "Scheduling"} {
 			assert.Contains(t, said[i], name)
 		}
 	})

@@ -38,6 +38,7 @@ type tables struct {
 	Records map[at]semel.Record
 	Audits  []semel.AuditEntry
 	Rows    int // of the business
+	Swept   time.Time
 	Writes  int64
 }
 

@@ -55,7 +55,10 @@ func chapters() []chapter {
 		finishChapters,
 		replyChapters,
 		retentionChapters,
+		scheduleChapters,
 		settleChapters,
+		listChapters,
+		eraseChapters,
 		keyChapters,
 		clockChapters,
 		raceChapters,
@@ -76,6 +79,9 @@ func (h *Harness) missing(t *testing.T) []string {
 	h.around(t, func(t *testing.T) { store = h.New(t) })
 	_, auditor := semel.As[semel.Auditor](store)
 	_, joiner := semel.As[semel.Joiner](store)
+	_, lister := semel.As[semel.Lister](store)
+	_, eraser := semel.As[semel.Eraser](store)
+	_, scheduler := semel.As[semel.SweepScheduler](store)
 	_, atomic := semel.As[semel.AtomicJoiner](store)
 	if !atomic {
 		h.Lacks |= atomicMode
@@ -92,6 +98,9 @@ func (h *Harness) missing(t *testing.T) []string {
 		{Processes, h.Process != nil, "Harness.Process is not set: set it, or name Processes in Harness.Lacks"},
 		{WriteCounting, h.Writes != nil, "Harness.Writes is not set: set it, or name WriteCounting in Harness.Lacks"},
 		{Stalling, h.Stall != nil, "Harness.Stall is not set: set it, or name Stalling in Harness.Lacks"},
+		{Listing, lister, "the store is no semel.Lister: make it one, or name Listing in Harness.Lacks"},
+		{Erasing, eraser, "the store is no semel.Eraser: make it one, or name Erasing in Harness.Lacks"},
+		{Scheduling, scheduler, "the store is no semel.SweepScheduler: make it one, or name Scheduling in Harness.Lacks"},
 	} {
 		if !a.provided && h.Lacks&a.ability == 0 {
 			all = append(all, a.text)

@@ -100,6 +100,6 @@ watch while replies are lost and servers are killed.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newDemo(s), newDemoProcess(s), newVersion(s))
+	root.AddCommand(newDemo(s), newDemoProcess(s), newKeys(s), newMigrate(s), newVersion(s))
 	return root
 }

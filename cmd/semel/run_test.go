@@ -35,14 +35,14 @@ func TestMain(m *testing.M) {
 // limit bounds everything that waits for a real process.
 const limit = 60 * time.Second
 
-// semel returns a command line of this program that ends with the test.
-func semel(t *testing.T, args ...string) *exec.Cmd {
+// program returns a command line of this program that ends with the test.
+func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	program, err := os.Executable()
+	self, err := os.Executable()
 	assert.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*limit)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Env = append(os.Environ(), mainVariable+"=1", "TMPDIR="+t.TempDir())
 	return cmd
 }
@@ -50,7 +50,7 @@ func semel(t *testing.T, args ...string) *exec.Cmd {
 // output runs one command line to its end.
 func output(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	cmd := semel(t, args...)
+	cmd := program(t, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -73,7 +73,7 @@ type running struct {
 // up.
 func startDemo(t *testing.T, args ...string) *running {
 	t.Helper()
-	cmd := semel(t, append([]string{"demo", "--addr=127.0.0.1:0", "--no-browser", "--json"}, args...)...)
+	cmd := program(t, append([]string{"demo", "--addr=127.0.0.1:0", "--no-browser", "--json"}, args...)...)
 	d := &running{cmd: cmd}
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)

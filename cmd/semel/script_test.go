@@ -74,7 +74,7 @@ func TestScriptsLeaveTheirDataWhereTheyAreTold(t *testing.T) {
 
 func TestAScriptThatIsInterruptedSaysSo(t *testing.T) {
 	t.Parallel()
-	cmd := semel(t, "demo", "--script=all")
+	cmd := program(t, "demo", "--script=all")
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	var stderr strings.Builder

@@ -17,8 +17,12 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 )
 
-// demoAddress is where documents expect the demo.
-const demoAddress = "127.0.0.1:8080"
+// demoAddress is where documents expect the demo, and demoData where they
+// expect its files.
+const (
+	demoAddress = "127.0.0.1:8080"
+	demoData    = "demo-data"
+)
 
 // step is one thing to type in a session with the demo.
 type step struct {
@@ -84,7 +88,8 @@ func TestSessionsInDocumentsGoAsPrinted(t *testing.T) {
 		}
 		t.Run(d.path, func(t *testing.T) {
 			t.Parallel()
-			outputs, statuses := play(t, steps, program, startDemo(t, program))
+			address, data := startDemo(t, program)
+			outputs, statuses := play(t, steps, address, strings.NewReplacer("go run ./cmd/semel", program, demoAddress, address, demoData+"/", data+"/"))
 			var got, want masker
 			for i, s := range steps {
 				if !s.printed {
@@ -109,10 +114,12 @@ func buildSemel(t *testing.T) string {
 	return program
 }
 
-// startDemo returns the address of a demo that runs until the test ends.
-func startDemo(t *testing.T, program string) string {
+// startDemo returns the address of a demo that runs until the test ends, and
+// where its files are.
+func startDemo(t *testing.T, program string) (address, data string) {
 	t.Helper()
-	cmd := exec.Command(program, "demo", "--addr=127.0.0.1:0", "--no-browser", "--json", "--data="+t.TempDir())
+	data = t.TempDir()
+	cmd := exec.Command(program, "demo", "--addr=127.0.0.1:0", "--no-browser", "--json", "--data="+data)
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())
@@ -122,20 +129,20 @@ func startDemo(t *testing.T, program string) string {
 	})
 	var said struct{ URL string }
 	assert.NoError(t, json.NewDecoder(stdout).Decode(&said), "where the demo is")
-	return strings.TrimPrefix(said.URL, "http://")
+	return strings.TrimPrefix(said.URL, "http://"), data
 }
 
 // sessionWithin bounds one document.
 const sessionWithin = 2 * time.Minute
 
-// play types all steps into one shell and returns, of each, what it printed
-// and its exit status. A curl that is answered with an error has failed.
-func play(t *testing.T, steps []step, program, address string) (outputs, statuses []string) {
+// play types all steps, as typed has them here, into one shell and returns, of
+// each, what it printed and its exit status. A curl that is answered with an
+// error has failed.
+func play(t *testing.T, steps []step, address string, typed *strings.Replacer) (outputs, statuses []string) {
 	t.Helper()
 	const separator = "\x1e"
 	var script strings.Builder
 	script.WriteString("exec 2>&1\n")
-	typed := strings.NewReplacer("go run ./cmd/semel", program, demoAddress, address)
 	for _, s := range steps {
 		fmt.Fprintf(&script, "%s\nprintf '\\036%%s\\036' $?\n", typed.Replace(s.command))
 	}
@@ -160,16 +167,18 @@ func play(t *testing.T, steps []step, program, address string) (outputs, statuse
 
 // masker takes out of an output what is another each time: ids become their
 // number in the order in which they appear, so that the same id twice stays
-// the same id twice.
+// the same id twice. An age goes with the spaces that fill its column.
 type masker struct{ ids []string }
 
-var changing = regexp.MustCompile(`\b[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b|\b\d+\.\d\d s\b|127\.0\.0\.1:\d+`)
+var changing = regexp.MustCompile(`\b[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b|\b\d+\.\d\d s\b|\b\d+s +|127\.0\.0\.1:\d+`)
 
 func (m *masker) mask(text string) string {
 	return changing.ReplaceAllStringFunc(text, func(found string) string {
 		switch {
 		case strings.HasSuffix(found, " s"):
 			return "(duration)"
+		case strings.HasSuffix(found, " "):
+			return "(age) "
 		case strings.HasPrefix(found, "127."):
 			return "(address)"
 		}

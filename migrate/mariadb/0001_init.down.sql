@@ -5,4 +5,6 @@
 
 DROP TABLE IF EXISTS semel_audit;
 
+DROP TABLE IF EXISTS semel_sweep;
+
 DROP TABLE IF EXISTS semel_records;

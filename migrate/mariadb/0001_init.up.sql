@@ -1,11 +1,11 @@
 -- +goose Up
 
--- Notes for operators. Creates the table of keys and the log of settlements.
--- New tables only: nothing is locked, nothing is rewritten. Each statement is a
--- commit of its own here, and may be run again. Times are microseconds since
--- 1970 on this database's own clock: read them with FROM_UNIXTIME(expires/1e6).
--- Scope and key are VARBINARY, because they compare as bytes, in case and
--- spaces too: read them with CONVERT(scope USING utf8mb4).
+-- Notes for operators. Creates the table of keys, the log of settlements and the
+-- turns of sweepers. New tables only: nothing is locked, nothing is rewritten.
+-- Each statement is a commit of its own here, and may be run again. Times are
+-- microseconds since 1970 on this database's own clock: read them with
+-- FROM_UNIXTIME(expires/1e6). Scope and key are VARBINARY, because they compare
+-- as bytes, in case and spaces too: read them with CONVERT(scope USING utf8mb4).
 
 CREATE TABLE IF NOT EXISTS semel_records (
 	scope           VARBINARY(1024) NOT NULL,
@@ -37,8 +37,18 @@ CREATE TABLE IF NOT EXISTS semel_records (
 	body            LONGBLOB NOT NULL,
 	PRIMARY KEY (scope, idempotency_key),
 	KEY semel_records_operation (operation_id),
-	KEY semel_records_expires (generation, expires)
+	KEY semel_records_expires (generation, expires),
+	KEY semel_records_age (state, first_started)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC;
+
+-- One row: of many sweepers one is at work at a time.
+
+CREATE TABLE IF NOT EXISTS semel_sweep (
+	id    TINYINT NOT NULL PRIMARY KEY CHECK (id = 1),
+	taken BIGINT NOT NULL COMMENT 'when a sweeper last took its turn'
+) ENGINE=InnoDB;
+
+INSERT IGNORE INTO semel_sweep (id, taken) VALUES (1, 0);
 
 CREATE TABLE IF NOT EXISTS semel_audit (
 	id              BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -46,7 +56,7 @@ CREATE TABLE IF NOT EXISTS semel_audit (
 	scope           VARBINARY(1024) NOT NULL,
 	idempotency_key VARBINARY(255) NOT NULL,
 	attempt         BIGINT NOT NULL,
-	settled_to      TINYINT NOT NULL COMMENT 'a state as above; 1 is the takeover before a settlement',
+	settled_to      TINYINT NOT NULL COMMENT 'a state as above; 1 is the takeover before a settlement, 0 an erased reply',
 	actor           TEXT NOT NULL,
 	reason          TEXT NOT NULL,
 	override        BOOLEAN NOT NULL,

@@ -7,4 +7,6 @@ DROP TABLE semel_audit;
 
 DROP FUNCTION semel_audit_refuse();
 
+DROP TABLE semel_sweep;
+
 DROP TABLE semel_records;

@@ -1,10 +1,13 @@
 -- +goose Up
 
--- Notes for operators. Creates the table of keys and the log of settlements.
--- New tables only: nothing is locked, nothing is rewritten. Times are
--- microseconds since 1970 on this database's own clock: read them with
+-- Notes for operators. Creates the table of keys, the log of settlements and the
+-- turns of sweepers. New tables only: nothing is locked, nothing is rewritten.
+-- Times are microseconds since 1970 on this database's own clock: read them with
 -- to_timestamp(expires / 1e6). Scope and key are bytea, because they compare as
 -- bytes: read them with convert_from(scope, 'UTF8'), or encode(scope, 'escape').
+
+-- The fill factor leaves room for a record to be finished in the page that it is
+-- in, so that no index is written.
 
 CREATE TABLE semel_records (
 	scope           bytea NOT NULL,
@@ -35,11 +38,22 @@ CREATE TABLE semel_records (
 	header          bytea NOT NULL, -- lines "Name: value"
 	body            bytea NOT NULL,
 	PRIMARY KEY (scope, idempotency_key)
-) WITH (fillfactor = 80); -- the lease is renewed in the page that has it
+) WITH (fillfactor = 80);
 
 CREATE INDEX semel_records_operation ON semel_records (operation_id);
 
 CREATE INDEX semel_records_expires ON semel_records (generation, expires) WHERE expires IS NOT NULL;
+
+CREATE INDEX semel_records_age ON semel_records (state, first_started);
+
+-- One row: of many sweepers one is at work at a time.
+
+CREATE TABLE semel_sweep (
+	id    smallint PRIMARY KEY CHECK (id = 1),
+	taken bigint NOT NULL -- when a sweeper last took its turn
+);
+
+INSERT INTO semel_sweep (id, taken) VALUES (1, 0);
 
 CREATE TABLE semel_audit (
 	id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -47,7 +61,7 @@ CREATE TABLE semel_audit (
 	scope           bytea NOT NULL,
 	idempotency_key bytea NOT NULL,
 	attempt         bigint NOT NULL,
-	settled_to      smallint NOT NULL, -- a state as above; 1 is the takeover before a settlement
+	settled_to      smallint NOT NULL, -- a state as above; 1 is the takeover before a settlement, 0 an erased reply
 	actor           text NOT NULL,
 	reason          text NOT NULL,
 	override        boolean NOT NULL

@@ -5,4 +5,6 @@
 
 DROP TABLE semel_audit;
 
+DROP TABLE semel_sweep;
+
 DROP TABLE semel_records;

@@ -1,9 +1,9 @@
 -- +goose Up
 
--- Notes for operators. Creates the table of keys and the log of settlements.
--- New tables only: nothing is locked, nothing is rewritten. Times are
--- microseconds since 1970 on this database's own clock. Scope and key are
--- BLOBs, because they compare as bytes: read them with CAST(scope AS TEXT).
+-- Notes for operators. Creates the table of keys, the log of settlements and the
+-- turns of sweepers. New tables only: nothing is locked, nothing is rewritten.
+-- Times are microseconds since 1970 on this database's own clock. Scope and key
+-- are BLOBs, because they compare as bytes: read them with CAST(scope AS TEXT).
 
 CREATE TABLE semel_records (
 	id              INTEGER PRIMARY KEY,
@@ -42,13 +42,24 @@ CREATE INDEX semel_records_operation ON semel_records (operation_id);
 
 CREATE INDEX semel_records_expires ON semel_records (expires) WHERE expires IS NOT NULL;
 
+CREATE INDEX semel_records_age ON semel_records (state, first_started);
+
+-- One row: of many sweepers one is at work at a time.
+
+CREATE TABLE semel_sweep (
+	id    INTEGER PRIMARY KEY CHECK (id = 1),
+	taken INTEGER NOT NULL -- when a sweeper last took its turn
+);
+
+INSERT INTO semel_sweep (id, taken) VALUES (1, 0);
+
 CREATE TABLE semel_audit (
 	id              INTEGER PRIMARY KEY AUTOINCREMENT,
 	at              INTEGER NOT NULL,
 	scope           BLOB NOT NULL,
 	idempotency_key BLOB NOT NULL,
 	attempt         INTEGER NOT NULL,
-	settled_to      INTEGER NOT NULL, -- a state as above; 1 is the takeover before a settlement
+	settled_to      INTEGER NOT NULL, -- a state as above; 1 is the takeover before a settlement, 0 an erased reply
 	actor           TEXT NOT NULL,
 	reason          TEXT NOT NULL,
 	override        INTEGER NOT NULL

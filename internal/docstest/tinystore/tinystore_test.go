@@ -18,6 +18,7 @@ func TestStore(t *testing.T) {
 		// clock, and sleeping moves that.
 		Around:  synctest.Test,
 		Advance: func(_ *testing.T, _ semel.Store, d time.Duration) { time.Sleep(d) },
-		Lacks:   storetest.Auditing | storetest.Joining | storetest.Processes | storetest.WriteCounting | storetest.Stalling,
+		Lacks: storetest.Auditing | storetest.Listing | storetest.Erasing | storetest.Scheduling | storetest.Joining |
+			storetest.Processes | storetest.WriteCounting | storetest.Stalling,
 	})
 }

@@ -137,7 +137,7 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 		log: cfg.Logger, logKeys: cfg.LogKeys, store: store, metrics: metrics,
 		observer: watcher{observer, cfg.Logger},
 	}
-	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Logger: cfg.Logger}); err != nil {
+	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Observer: observer, Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
 	d, err := s.savedLease(ctx)
