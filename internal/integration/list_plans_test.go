@@ -17,27 +17,32 @@ import (
 type listPlan struct {
 	what  string
 	index string
-	ask   func(s *sqlstore.Store, t *testing.T) error
+	ask   func(t *testing.T, s *sqlstore.Store) error
 }
 
 var listPlans = []listPlan{
-	{"what is stuck", "semel_records_age", func(s *sqlstore.Store, t *testing.T) error {
+	{"what is stuck", "semel_records_age", func(t *testing.T, s *sqlstore.Store) error {
+		t.Helper()
 		_, err := semel.ListStuck(t.Context(), s, semel.ListParams{OlderThan: time.Hour, Limit: 10})
 		return err
 	}},
-	{"a list of all", "semel_records_age", func(s *sqlstore.Store, t *testing.T) error {
+	{"a list of all", "semel_records_age", func(t *testing.T, s *sqlstore.Store) error {
+		t.Helper()
 		_, err := s.List(t.Context(), semel.ListParams{Limit: 10})
 		return err
 	}},
-	{"the list of a scope", "primary key", func(s *sqlstore.Store, t *testing.T) error {
+	{"the list of a scope", "primary key", func(t *testing.T, s *sqlstore.Store) error {
+		t.Helper()
 		_, err := s.List(t.Context(), semel.ListParams{Scope: "payments:c_1", Limit: 10})
 		return err
 	}},
-	{"an operation", "semel_records_operation", func(s *sqlstore.Store, t *testing.T) error {
+	{"an operation", "semel_records_operation", func(t *testing.T, s *sqlstore.Store) error {
+		t.Helper()
 		_, err := s.ByOperation(t.Context(), semel.OperationID{1})
 		return err
 	}},
-	{"the lag of the sweep", "semel_records_expires", func(s *sqlstore.Store, t *testing.T) error {
+	{"the lag of the sweep", "semel_records_expires", func(t *testing.T, s *sqlstore.Store) error {
+		t.Helper()
 		_, err := s.SweepLag(t.Context())
 		return err
 	}},
@@ -79,7 +84,7 @@ func TestSQLitePlansOfLists(t *testing.T) {
 	check := func(when string) {
 		for _, p := range listPlans {
 			before := len(tap.statements())
-			assert.NoError(t, p.ask(s.Store, t))
+			assert.NoError(t, p.ask(t, s.Store))
 			p.check(t, "SQLite", when, tap.statements()[before:], func(query string) string { return strings.Join(s.explain(t, query), "\n") })
 		}
 	}
@@ -103,7 +108,7 @@ func TestServersPlansOfLists(t *testing.T) {
 		w, s := onWire(t, s, unshifted)
 		var sent [][]string
 		for _, p := range listPlans {
-			sent = append(sent, w.during(func() { assert.NoError(t, p.ask(s.Store, t)) }))
+			sent = append(sent, w.during(func() { assert.NoError(t, p.ask(t, s.Store)) }))
 		}
 		explain := func(query string) string {
 			return s.server.plan(t, s, strings.ReplaceAll(unshifted(query), "operation_id = ?", "operation_id = x'31'"))
