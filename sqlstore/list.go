@@ -16,7 +16,7 @@ var _ semel.Lister = (*Store)(nil)
 // for is read and no more. A list has no headers and no bodies.
 const selectListed = `SELECT at, {columns} FROM (
 	SELECT {now} + ? AS at, {withoutReply} FROM semel_records
-	WHERE {state} = ? AND first_started >= ? AND first_started <= {asked} + ?
+	WHERE {search}state = ? AND {search}first_started >= ? AND {search}first_started <= {asked} + ?
 	AND (first_started > ? OR scope > ? OR scope = ? AND idempotency_key > ?)
 	AND (expires IS NULL OR expires > {asked} + ?){inScope}
 	ORDER BY first_started, scope, idempotency_key LIMIT ?) of_state`
@@ -80,13 +80,13 @@ func listedStates(asked []semel.State) []semel.State {
 // partOf is selectListed for one state. In a scope the records are found by the
 // primary key: what is an expression, "+state", is looked up in no index.
 func partOf(p *semel.ListParams) string {
-	state, inScope := "state", ""
+	search, inScope := "", ""
 	if p.Scope != "" {
-		state, inScope = "+state", " AND scope = ?"
+		search, inScope = "+", " AND scope = ?"
 	}
 	return strings.NewReplacer(
 		"{withoutReply}", strings.Replace(columns, "header, body", "'' AS header, '' AS body", 1),
-		"{state}", state, "{inScope}", inScope,
+		"{search}", search, "{inScope}", inScope,
 	).Replace(selectListed)
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/semel-dev/semel"
 )
@@ -16,6 +17,10 @@ const (
 	ownConnections      = 8
 	businessConnections = 16
 )
+
+// tryTimeout bounds the wait for a server's first connections: a server that
+// has just been started, with all its clients, takes its time.
+const tryTimeout = 30 * time.Second
 
 // setUp is how the connections of one pool differ from the driver's.
 type setUp struct {
@@ -40,7 +45,7 @@ func openServer(driverName, dsn string, d *dialect, own, business setUp, try fun
 	h.Read, h.ownRead = h.Write, h.own
 	limit(h.Write, businessConnections)
 	limit(h.own, ownConnections)
-	ctx, cancel := context.WithTimeout(context.Background(), semel.DefaultStoreTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
 	err = try(ctx, h.Write)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,8 @@ type sqlServer struct {
 	payments, insert string   // the business table, and how a row is added
 	counting         []string
 	writes           string   // how many there were
+	busy             string   // how many connections are at work
+	empty            []string // tables
 	stall            []string // in a transaction, keeps all writers waiting
 	resume           string
 	hold             string // locks the row of a scope and a key
@@ -62,6 +65,7 @@ var sqlWays = map[string]*sqlServer{
 	"PostgreSQL":                             postgresBy("", sqlstore.OpenPostgreSQL),
 	"PostgreSQL by the simple protocol":      postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQL),
 	"MariaDB":                                overMariaDB(""),
+	"MariaDB with a driver set otherwise":    overMariaDB("?interpolateParams=true&clientFoundRows=true"),
 	"PostgreSQL behind PgBouncer":            pooled(postgresBy("&default_query_exec_mode=simple_protocol", sqlstore.OpenPostgreSQLThroughPooler)),
 	"PostgreSQL behind PgBouncer, exec mode": pooled(postgresBy("&default_query_exec_mode=exec", sqlstore.OpenPostgreSQLThroughPooler)),
 }
@@ -88,6 +92,9 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 				'BEGIN PERFORM nextval(''writes''); RETURN NULL; END'`,
 			"CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON semel_records FOR EACH ROW EXECUTE FUNCTION count_write()",
 		},
+		busy: "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()",
+		// The log refuses to be emptied.
+		empty:      []string{"SET session_replication_role = replica; TRUNCATE semel_records, semel_audit, payments; RESET session_replication_role"},
 		writes:     "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM writes",
 		stall:      []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
 		resume:     "ROLLBACK",
@@ -100,7 +107,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		plan:   postgresPlan,
 		scan:   regexp.MustCompile(`Seq Scan on semel_records`),
 		sweeps: regexp.MustCompile(`semel_records_expires.*\|\n.*Index Cond: .*expires <= `),
-		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, false, true,
+		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, NOT true, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
 		analyze:   "semel_records",
 		killAll:   "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -139,6 +146,8 @@ func overMariaDB(query string) *sqlServer {
 			"CREATE TABLE writes (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 			fmt.Sprintf(trigger, "INSERT"), fmt.Sprintf(trigger, "UPDATE"), fmt.Sprintf(trigger, "DELETE"),
 		},
+		busy:   "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND command <> 'Sleep' AND id <> connection_id()",
+		empty:  []string{"TRUNCATE semel_records", "TRUNCATE semel_audit", "TRUNCATE payments", "TRUNCATE writes"},
 		writes: "SELECT count(*) FROM writes",
 		stall:  []string{"LOCK TABLES semel_records READ"},
 		resume: "UNLOCK TABLES",
@@ -155,7 +164,7 @@ func overMariaDB(query string) *sqlServer {
 		scan:   regexp.MustCompile(`semel_records\|(ALL|index)\||\|r\|(ALL|index)\|`),
 		sweeps: regexp.MustCompile(`semel_records\|range\|[^|]*\|semel_records_expires\|`),
 		grow: `INSERT INTO semel_records WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
-			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, false, true,
+			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, NOT true, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
 		analyze: "TABLE semel_records",
 		session: "SELECT connection_id()",
@@ -194,15 +203,13 @@ type sqlStore struct {
 	test    *sql.DB // of the test's own, past any pooler
 }
 
-// openSQL opens a store. Whatever is to be in the database first, prepare puts
-// there.
-func openSQL(ctx context.Context, way, dsn string, prepare func(*sqlstore.Handles)) (*sqlStore, error) {
+// openSQL opens a store that exists.
+func openSQL(ctx context.Context, way, dsn string) (*sqlStore, error) {
 	s := &sqlStore{way: way, server: sqlWays[way], dsn: dsn}
 	var err error
 	if s.handles, err = s.server.open(s.server.driver, dsn); err != nil {
 		return nil, err
 	}
-	prepare(s.handles)
 	s.Store, err = sqlstore.New(ctx, s.handles, sqlstore.Config{Hooks: testhook.Hooks{ClockShift: "shift()"}})
 	return s, err
 }
@@ -210,21 +217,74 @@ func openSQL(ctx context.Context, way, dsn string, prepare func(*sqlstore.Handle
 // newSQL returns a new store in a database of its own.
 func newSQL(t testing.TB, way string) *sqlStore {
 	t.Helper()
-	dsn, direct := sqlWays[way].database(t)
-	test, err := sql.Open(sqlWays[way].driver, direct)
+	return sqlWays[way].prepared(t).store(t, way)
+}
+
+// sqlDatabase is one that has the tables of the store and of the tests, by its
+// two names.
+type sqlDatabase struct{ dsn, direct string }
+
+// prepared makes a database.
+func (w *sqlServer) prepared(t testing.TB) sqlDatabase {
+	t.Helper()
+	var db sqlDatabase
+	db.dsn, db.direct = w.database(t)
+	h, err := w.open(w.driver, db.dsn)
 	assert.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, test.Close()) })
-	s, err := openSQL(t.Context(), way, dsn, func(h *sqlstore.Handles) {
-		assert.NoError(t, sqlstore.Migrate(t.Context(), h))
-		server := sqlWays[way]
-		for _, statement := range slices.Concat(server.clock, []string{server.payments}, server.counting) {
-			_, err := test.Exec(statement)
-			assert.NoError(t, err, statement)
-		}
-	})
+	defer h.Close()
+	assert.NoError(t, sqlstore.Migrate(t.Context(), h))
+	for _, statement := range slices.Concat(w.clock, []string{w.payments}, w.counting) {
+		_, err := h.Write.Exec(statement)
+		assert.NoError(t, err, statement)
+	}
+	return db
+}
+
+// store opens the store in a database until the test ends.
+func (db sqlDatabase) store(t testing.TB, way string) *sqlStore {
+	t.Helper()
+	s, err := openSQL(t.Context(), way, db.dsn)
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.handles.Close()) })
-	s.test = test
+	s.test, err = sql.Open(s.server.driver, db.direct)
+	assert.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.test.Close()) })
+	return s
+}
+
+// emptied are the databases that the tests of the contract, which change
+// nothing but rows, have left: making one takes longer than most of them.
+var (
+	emptiedMu sync.Mutex
+	emptied   = map[string][]sqlDatabase{}
+)
+
+// emptySQL returns a store without a record for t, in a database that later
+// tests of whole may have.
+func emptySQL(whole, t testing.TB, way string) *sqlStore {
+	t.Helper()
+	var db sqlDatabase
+	emptiedMu.Lock()
+	if all := emptied[way]; len(all) > 0 {
+		db, emptied[way] = all[0], all[1:]
+	}
+	emptiedMu.Unlock()
+	if db == (sqlDatabase{}) {
+		db = sqlWays[way].prepared(whole)
+	}
+	s := db.store(t, way)
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, s.server.busy) == 0 })
+		for _, statement := range append(s.server.empty, "UPDATE clock SET micros = 0", "UPDATE semel_sweep SET taken = 0") {
+			s.exec(t, statement)
+		}
+		emptiedMu.Lock()
+		defer emptiedMu.Unlock()
+		emptied[way] = append(emptied[way], db)
+	})
 	return s
 }
 

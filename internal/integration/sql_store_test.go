@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
-	"github.com/semel-dev/semel/sqlstore"
 	"github.com/semel-dev/semel/storetest"
 )
 
@@ -17,8 +16,9 @@ func TestServersMeetTheContract(t *testing.T) {
 	for way, server := range sqlWays {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
+			whole := t
 			storetest.Run(t, storetest.Harness{
-				New:     func(t *testing.T) semel.Store { return newSQL(t, way) },
+				New:     func(t *testing.T) semel.Store { return emptySQL(whole, t, way) },
 				Advance: func(t *testing.T, s semel.Store, d time.Duration) { itsSQL(s).advance(t, d) },
 				Writes:  func(t *testing.T, s semel.Store) int64 { return itsSQL(s).number(t, server.writes) },
 				Stall:   func(t *testing.T, s semel.Store) func() { return itsSQL(s).stall(t) },
@@ -37,7 +37,7 @@ func itsSQL(s semel.Store) *sqlStore { return s.(*sqlStore) } //nolint:forcetype
 // sqlWorker is a process that shares a store with the contract's tests. Its
 // clock is the server's.
 func sqlWorker() error {
-	s, err := openSQL(context.Background(), os.Getenv(wayVariable), os.Getenv(pathVariable), func(*sqlstore.Handles) {})
+	s, err := openSQL(context.Background(), os.Getenv(wayVariable), os.Getenv(pathVariable))
 	if err != nil {
 		return err
 	}
