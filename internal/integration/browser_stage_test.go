@@ -158,7 +158,7 @@ func TestStage(t *testing.T) {
 				b.waitForState("keyless", "paid-again")
 				assert.Contains(t, b.text("#keyed .tries"), "422 Unprocessable Entity · key-reused")
 				assert.Equal(t, d.ledger("keyed"), paidOnce)
-				assert.Equal(t, d.ledger("keyless"), account{Orders: 1, Payments: 2, Charges: 2, Taken: 5100})
+				assert.Equal(t, d.ledger("keyless"), account{Orders: 1, Payments: 2, Charges: 2, Charged: 1, Taken: 5100})
 			})
 
 			t.Run("what a script has armed is not taken by a page, nor one page's fault by another's", func(t *testing.T) {

@@ -168,10 +168,12 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		return problem
 	}
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
-		if err := f.book.note(r.Context(), door, r, order); err != nil {
+		noted, err := f.book.note(r.Context(), door, r, order)
+		if err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
 			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
 		}
+		e.noted = noted
 	}
 	e.Fault = f.fault(r)
 	f.cfg.Log.note(e)

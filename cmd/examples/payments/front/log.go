@@ -54,6 +54,8 @@ type Entry struct {
 	Ended        bool     `json:"ended"`
 	Lines        []string `json:"lines"`
 
+	// noted is the number of its order in the order book, or zero.
+	noted int64
 	// passed says that a process behind has it, broke when the connection to
 	// that one broke, if it did, and died that its end has been told.
 	passed bool

@@ -46,7 +46,7 @@ func (p Part) verdict() string {
 	switch {
 	case p.Broken != "":
 		return "BROKEN: " + p.Broken + "."
-	case p.Ledger.Charges > 1:
+	case p.Ledger.TooMany() > 0:
 		return "The customer paid twice."
 	}
 	return "Right."

@@ -41,7 +41,7 @@ func good(s Script, door payments.Door) Part {
 		Tries:   []Try{{Client: 1}, {Client: 1, Status: 201, Payment: "p1", Charge: "p1"}},
 		Payment: "p1",
 		Asked:   s.asks,
-		Ledger:  payments.Account{Orders: 1, Payments: 1, Charges: charges, Taken: charges * 2500},
+		Ledger:  payments.Account{Orders: 1, Payments: 1, Charges: charges, Charged: min(charges, 1), Taken: charges * 2500},
 	}
 }
 

@@ -202,8 +202,8 @@ func TestPaying(t *testing.T) {
 		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		v.reload()
 		assert.Equal(t, front.met, []string{"reply-lost", "reply-lost", "reply-lost", "none", "none", "none"}, "faults")
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
-		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Charged: 1, Taken: 2500})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Charged: 1, Taken: 5000})
 	})
 
 	t.Run("an order's first sends meet the fault, as many as were chosen, and later ones none", func(t *testing.T) {
@@ -350,8 +350,8 @@ func TestOrders(t *testing.T) {
 		v.press("pay all", nil)
 		v.press("pay all", nil)
 		v.reload()
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Taken: 5000})
-		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Taken: 7500})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Charged: 2, Taken: 5000})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Charged: 2, Taken: 7500})
 	})
 
 	t.Run("sending a settled order again at one till is the same order", func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestOrders(t *testing.T) {
 		v := visit(t, base)
 		v.press("pay keyed", nil)
 		v.press("pay keyed", nil)
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Charged: 1, Taken: 2500})
 		_, _, tries := v.says("keyed")
 		assert.Equal(t, tries, []string{"201 Created · replayed · payment p_1"})
 	})

@@ -286,10 +286,14 @@ func TestCrowd(t *testing.T) {
 		v := visit(t, base)
 		assert.Contains(t, v.page, `<progress max="60" value="31"`)
 
-		front.report.Running, front.report.Holds = false, true
+		holds := true
+		front.report.Running, front.report.Holds = false, &holds
+		for i := range front.report.Doors {
+			front.report.Doors[i].Ledger = &payments.Account{}
+		}
 		front.report.Doors[1] = crowd.Part{
 			Door: payments.Keyless, Want: 40_000, Sends: 29, Silent: 9,
-			Ledger: payments.Account{Orders: 20, Payments: 21, Charges: 23, Taken: 46_000},
+			Ledger: &payments.Account{Orders: 20, Payments: 21, Charges: 23, Charged: 20, Taken: 46_000},
 		}
 		v.open("/shop/live")
 		assert.Contains(t, v.page, `<tr data-row="keyless" class="over"><th scope="row">No key</th><td>20</td><td>23</td><td class="extra">3</td>`+

@@ -151,13 +151,13 @@ func (v accountView) For() string {
 	return text
 }
 
-// Verdict is "right", "over", "under" or "none": whether the bank took money as
-// often as there were orders.
+// Verdict is "right", "over", "under" or "none": whether the bank took money
+// once for each order.
 func (v accountView) Verdict() string {
 	switch {
-	case v.Charges > v.Orders:
+	case v.TooMany() > 0:
 		return "over"
-	case v.Charges < v.Orders:
+	case v.NotCharged() > 0:
 		return "under"
 	case v.Orders == 0:
 		return "none"
@@ -169,15 +169,28 @@ func (v accountView) Verdict() string {
 // Judgement is the verdict as a sentence.
 func (v accountView) Judgement() string {
 	switch v.Verdict() {
-	case "over":
-		return counted(v.Charges-v.Orders, "charge") + " too many."
-	case "under":
-		return counted(v.Orders-v.Charges, "order") + " not charged so far."
+	case "none":
+		return "No order so far."
 	case "right":
 		return "Each order charged once."
-	default:
-		return "No order so far."
 	}
+	end := "."
+	if v.NotCharged() > 0 {
+		end = " so far."
+	}
+	return strings.Join(amiss(v.Account), ", ") + end
+}
+
+// amiss counts what is not as it should be in an account.
+func amiss(a payments.Account) []string {
+	var out []string
+	if a.TooMany() > 0 {
+		out = append(out, counted(a.TooMany(), "charge")+" too many")
+	}
+	if a.NotCharged() > 0 {
+		out = append(out, counted(a.NotCharged(), "order")+" not charged")
+	}
+	return out
 }
 
 // Question asks for what the story's Why answers.
@@ -225,6 +238,9 @@ type crowdView struct {
 // Any reports whether there has been a run.
 func (v crowdView) Any() bool { return v.Shoppers > 0 }
 
+// Held reports whether the run has held.
+func (v crowdView) Held() bool { return v.Holds != nil && *v.Holds }
+
 // Orders is how many orders the run has, at all doors.
 func (v crowdView) Orders() int { return v.Shoppers * len(v.Doors) }
 
@@ -247,15 +263,15 @@ type crowdRow struct {
 	crowd.Part
 }
 
-// Extra is how many charges there were beside one for each order.
-func (v crowdRow) Extra() int64 { return v.Ledger.Charges - v.Ledger.Orders }
+// Amiss reports whether an order was charged twice, or not at all.
+func (v crowdRow) Amiss() bool { return len(amiss(*v.Ledger)) > 0 }
 
-// TooMany says the same in words.
-func (v crowdRow) TooMany() string {
-	if v.Extra() == 0 {
+// Judgement says which.
+func (v crowdRow) Judgement() string {
+	if !v.Amiss() {
 		return "each order charged once"
 	}
-	return counted(v.Extra(), "charge") + " too many"
+	return strings.Join(amiss(*v.Ledger), ", ")
 }
 
 // Wanted, Taken and Over are money as the page shows it.
