@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,24 @@ func TestNoChildOutlivesTheDemo(t *testing.T) {
 			assert.ErrorIs(t, err, os.ErrNotExist, "the temporary data")
 		})
 	}
+}
+
+func TestAStoppedChildDoesNotOutliveADemoThatIsKilled(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	if runtime.GOOS != "linux" {
+		assert.SkipForeign(t, "only Linux kills a child whose parent is gone")
+	}
+	d := startDemo(t)
+	pid := d.pid(t, "service")
+	assert.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	t.Cleanup(func() {
+		if t.Failed() {
+			assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	})
+	assert.NoError(t, d.cmd.Process.Kill())
+	assert.Eventually(t, "the child is gone", func() bool { return !alive(pid) })
 }
 
 func TestAPaymentOnItsWayIsFinishedUnlessASecondSignalComes(t *testing.T) {

@@ -72,7 +72,7 @@ func New(ctx context.Context, cfg Config) (*Front, error) {
 	}
 	f := &Front{cfg: cfg, book: b, stopped: make(chan struct{})}
 	f.stop = sync.OnceFunc(func() { close(f.stopped) })
-	f.service = newBackend("payment service", cfg.Service, cfg)
+	f.service = newBackend("payment service", cfg.Log.connecting(cfg.Service), cfg)
 	f.bank = newBackend("bank", cfg.Bank, cfg)
 	return f, nil
 }
@@ -120,8 +120,6 @@ func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.cfg.Log.tell(e, "request passed on", slog.String("method", e.Method), slog.String("path", e.Path), slog.String("key", e.Key))
-	e.passed = true
-	f.cfg.Log.note(e)
 	f.service.pass(w, r, e)
 }
 

@@ -116,6 +116,18 @@ func TestAScriptBreaksWhen(t *testing.T) {
 	}
 }
 
+func TestAScriptThatDidNotHoldDoesNotTeachWhatItWouldHave(t *testing.T) {
+	t.Parallel()
+	found, err := Find(string(payments.KilledAfterCharge))
+	assert.NoError(t, err)
+	s := found[0]
+	part := good(s, payments.Keyed)
+	assert.Equal(t, s.lesson(Report{Holds: true, Doors: []Part{part}}), s.Lesson)
+	assert.Equal(t, s.lesson(Report{Doors: []Part{part}}), "")
+	part.Ledger.Charges = 2
+	assert.Contains(t, s.lesson(Report{Doors: []Part{part}}), "did not look at it")
+}
+
 func TestTheSameSeedPlaysTheSameOrders(t *testing.T) {
 	t.Parallel()
 	s := Script{Name: "a", patience: patience}
