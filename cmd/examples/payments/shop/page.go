@@ -198,10 +198,10 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 	writePage(w, http.StatusOK, body)
 }
 
-// view names what live shows under these choices. Only who is to guess is asked
-// about their own orders, and only who goes step by step is shown less.
+// view names what live shows under these choices. Only who guesses or goes step
+// by step is shown their own orders, and only the latter is shown less.
 func (c choices) view(orders map[payments.Door]string) string {
-	if !c.Guess {
+	if !c.ownOrder() {
 		orders = nil
 	}
 	shown := c.Shown
@@ -254,6 +254,9 @@ func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]st
 	}
 	slices.Reverse(log)
 	for _, r := range log[:min(len(log), shownRequests)] {
+		if orders[r.Door] == r.Order && v.asked(r.Door) {
+			r = r.fromOutside()
+		}
 		v.Requests = append(v.Requests, requestView{r})
 	}
 	return v

@@ -66,15 +66,20 @@ func times(n int) string {
 func (v storyView) Covered() bool { return v.Asked || v.Drawing.Hidden > 0 }
 
 // story makes a till's view out of the log and of what the reader asked for.
-// It is that of the latest order, unless the reader is to guess about own, the
-// order of the page: nobody could answer for an order that another page sent.
+// It is that of the latest order. Who guesses or goes step by step stays with
+// own, the order of the page, once that was sent: nobody could answer for an
+// order that another page sent, and its steps would come between.
 func (s *shop) story(t till, log []request, c choices, own string) storyView {
-	hops := storyOf(requestsOf(log, t.Door, own))
+	mine := requestsOf(log, t.Door, own)
+	hops := storyOf(mine)
 	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
 		outside := seenFromOutside(hops)
 		return storyView{till: t, Asked: true, Drawing: drawn(t, outside, len(outside))}
 	}
 	requests := latest(log, t.Door)
+	if c.ownOrder() && own != "" && len(mine) > 0 {
+		requests = mine
+	}
 	hops = storyOf(requests)
 	v := storyView{till: t, Charged: charges(hops), Why: why(t, requests)}
 	if len(requests) > 0 {
@@ -87,6 +92,10 @@ func (s *shop) story(t till, log []request, c choices, own string) storyView {
 	v.Drawing = drawn(t, hops, shown)
 	return v
 }
+
+// ownOrder reports whether the page shows its own order where it has one, and
+// not the latest of all pages.
+func (c choices) ownOrder() bool { return c.Guess || c.Step }
 
 // unanswered reports whether the browser heard nothing, and no answer since
 // that leaves nothing to guess.

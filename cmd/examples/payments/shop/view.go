@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,11 @@ type watchView struct {
 	Requests []requestView
 	// Troubles say what could not be read, and why.
 	Troubles []string
+}
+
+// asked reports whether the reader is to guess at a till.
+func (v watchView) asked(door payments.Door) bool {
+	return slices.ContainsFunc(v.Accounts, func(a accountView) bool { return a.Story.Door == door && a.Story.Asked })
 }
 
 // Set says how the processes behind are set.
