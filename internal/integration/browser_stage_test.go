@@ -130,10 +130,12 @@ func TestStage(t *testing.T) {
 				for n := 1; n < 8; n++ {
 					b.waitFor("#story-keyed .hop:nth-child(" + strconv.Itoa(n) + "):last-child")
 					b.waitFor(`button[value="step keyed"]`)
+					b.do("find what the client knows covered", chromedp.WaitNotVisible(chromedp.CSS("#keyed .said")))
 					b.press("step keyed")
 				}
 				b.waitFor(`#account-keyed [data-verdict="right"]`)
 				assert.Equal(t, len(b.hops("keyed")), 8)
+				b.do("find what the client knows", chromedp.WaitVisible(chromedp.CSS("#keyed .said")))
 				if mode.scripts {
 					b.waitFor("#account-keyed:focus")
 				}

@@ -21,6 +21,8 @@ type storyView struct {
 	// what made it so.
 	Charged int
 	Why     string
+	// Order is the name of the order that is drawn, if it has one.
+	Order string
 }
 
 // guess is what a reader said of an order: "yes", "no" or nothing, and how
@@ -74,7 +76,7 @@ func (s *shop) story(t till, log []request, c choices, own string) storyView {
 	hops := storyOf(mine)
 	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
 		outside := seenFromOutside(hops)
-		return storyView{till: t, Asked: true, Drawing: drawn(t, outside, len(outside))}
+		return storyView{till: t, Asked: true, Order: own, Drawing: drawn(t, outside, len(outside))}
 	}
 	requests := latest(log, t.Door)
 	if c.ownOrder() && own != "" && len(mine) > 0 {
@@ -83,6 +85,7 @@ func (s *shop) story(t till, log []request, c choices, own string) storyView {
 	hops = storyOf(requests)
 	v := storyView{till: t, Charged: charges(hops), Why: why(t, requests)}
 	if len(requests) > 0 {
+		v.Order = requests[0].Order
 		v.Guess = s.guesses.of(t.Door, requests[0].Order)
 	}
 	shown := len(hops)

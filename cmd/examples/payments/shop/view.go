@@ -26,7 +26,9 @@ type pageView struct {
 	// Payment and OtherPayment are the bodies of the payment requests.
 	Payment      string
 	OtherPayment string
-	Signs        []sign
+	// Unsettled are the statuses that leave an order open.
+	Unsettled []int
+	Signs     []sign
 	// Saved is the page's address with all choices in it.
 	Saved  string
 	Limits limits
@@ -38,7 +40,7 @@ func newPageView(c choices, patience time.Duration) pageView {
 		choices: c, Faults: faults, Leases: leases,
 		Price: money(amount), OtherPrice: money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
-		Signs: signs, Limits: newLimits(patience),
+		Unsettled: unsettled(), Signs: signs, Limits: newLimits(patience),
 	}
 	for n := range maxTimes {
 		v.Counts = append(v.Counts, n+1)
@@ -120,7 +122,6 @@ func (v *watchView) trouble(what string, err error) {
 type tillView struct {
 	till
 	Ticket  ticket
-	Tries   []try
 	Shown   int
 	Account accountView
 	Price   string
@@ -246,6 +247,18 @@ func (v crowdView) Any() bool { return v.Shoppers > 0 }
 
 // Held reports whether the run has held.
 func (v crowdView) Held() bool { return v.Holds != nil && *v.Holds }
+
+// LookedFirst says why looking a key up first has not helped, if it has not.
+func (v crowdView) LookedFirst() string {
+	for _, p := range v.Doors {
+		if p.Door == payments.Naive && !v.NewKeys && p.Ledger.TooMany() > 0 {
+			return "Looking first found a saved key " + times(p.Replayed) + ". Where it matters there is none yet: the key is saved last, and whoever " +
+				"is killed after the charge has not saved it. Saving it also makes each request longer, so more of them are under way when the " +
+				"service is killed. That is why it can take more too much than no key at all."
+		}
+	}
+	return ""
+}
 
 // Orders is how many orders the run has, at all doors.
 func (v crowdView) Orders() int { return v.Shoppers * len(v.Doors) }
