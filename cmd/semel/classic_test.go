@@ -77,7 +77,7 @@ func TestManyAtOnceUnderOneKeyAreOnePayment(t *testing.T) {
 		assert.Equal(t, d.asked(t, id), 1, "charges asked for by %d requests", n)
 		sofar := int64(i + 1)
 		assert.Equal(t, d.ledger(t)[payments.Keyed],
-			payments.Account{Orders: sofar, Payments: sofar, Charges: sofar, Taken: sofar * 2500})
+			payments.Account{Orders: sofar, Payments: sofar, Charges: sofar, Charged: sofar, Taken: sofar * 2500})
 	}
 }
 
@@ -104,14 +104,37 @@ func TestARetryAfterAKillFindsTheFirstCharge(t *testing.T) {
 	d.arm(t, payments.KilledAfterCharge)
 	assert.Equal(t, d.pay(t, "k1").Status, 0, "status of the killed request")
 	taken := d.ledger(t)[payments.Keyed]
-	assert.Equal(t, taken, payments.Account{Orders: 1, Charges: 1, Taken: 2500}, "charged and not stored")
+	assert.Equal(t, taken, payments.Account{Orders: 1, Charges: 1, Charged: 1, Taken: 2500}, "charged and not stored")
 	id, charge := d.payUntil(t, "k1").payment(t)
 	assert.Equal(t, charge, id)
 	assert.Equal(t, d.asked(t, id), 2)
 	assert.Equal(t, d.ledger(t)[payments.Keyed], once)
-	eventually(t, "another service in place of the killed one", func() bool {
+	assert.Eventually(t, "another service in place of the killed one", func() bool {
 		return d.pid(t, "service") != before && !alive(before)
 	})
+}
+
+func TestOneOrderChargedTwiceAndOneNotChargedIsNotRight(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	pay := func(door payments.Door, name string) {
+		d.send(t, http.MethodPost, door.Path(), order, payments.HeaderOrder, name, payments.HeaderKey, name)
+	}
+	for _, door := range payments.Doors() {
+		d.arm(t, payments.ReplyLost)
+		pay(door, "one")
+		pay(door, "one")
+		d.arm(t, payments.RequestLost)
+		pay(door, "two")
+	}
+	ledger := d.ledger(t)
+	assert.Equal(t, ledger[payments.Keyless], payments.Account{Orders: 2, Payments: 2, Charges: 2, Charged: 1, Taken: 5000})
+	assert.Equal(t, ledger[payments.Keyless].TooMany(), int64(1))
+	assert.Equal(t, ledger[payments.Keyless].NotCharged(), int64(1))
+	for _, door := range []payments.Door{payments.Keyed, payments.Naive} {
+		assert.Equal(t, ledger[door], payments.Account{Orders: 2, Payments: 1, Charges: 1, Charged: 1, Taken: 2500}, "%s", door)
+	}
+	assert.Contains(t, d.send(t, http.MethodGet, "/", "").Body, "1 charge too many, 1 order not charged so far.")
 }
 
 func TestMalformedRequestsRunNothing(t *testing.T) {

@@ -17,13 +17,13 @@ func TestACrowdAndAReaderWhoPaysMeanwhileAreNotInEachOthersWay(t *testing.T) {
 	assert.Equal(t, a.Status, http.StatusAccepted, "%s", a.Body)
 	d.payUntil(t, "k1")
 	var got crowd.Report
-	eventually(t, "the run has ended", func() bool {
+	assert.Eventually(t, "the run has ended", func() bool {
 		a = d.send(t, http.MethodGet, "/demo/crowd", "")
 		got = crowd.Report{}
 		assert.NoError(t, json.Unmarshal([]byte(a.Body), &got), "%s", a.Body)
 		return !got.Running
 	})
-	assert.True(t, got.Holds, "it does not hold: %s", a.Body)
+	assert.True(t, *got.Holds, "it does not hold: %s", a.Body)
 	for _, p := range got.Doors {
 		assert.Equal(t, p.Ledger.Orders, int64(20), "orders at %s", p.Door)
 	}

@@ -98,12 +98,31 @@ func newDemo(s streams) *cobra.Command {
 	flags.StringVar(&f.data, "data", "", "`DIR` for the databases, created and kept (default: a temporary one, removed at the end)")
 	flags.BoolVar(&f.noBrowser, "no-browser", false, "do not open the page")
 	flags.StringVar(&f.script, "script", "", "play one `NAME`, or all, and exit")
-	flags.Uint64Var(&f.seed, "seed", 0, "of the scripts' keys, prices and pauses (default: random, and printed)")
+	flags.Var((*seedValue)(&f.seed), "seed", "of the scripts' keys, prices and pauses (default: random, and printed)")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON: the address, or a line for each script")
 	flags.BoolVar(&f.verbose, "verbose", false, "print the log lines of the service and the bank")
 	flags.BoolVar(&f.logKeys, "log-keys", false, "log keys as they are, not the beginning of their digest")
 	flags.BoolVar(&f.bankForgets, "bank-forgets", false, "start a bank that does not look at its keys: then nothing in front of it can help")
 	return cmd
+}
+
+// seedValue is a seed on the command line; zero is a random one.
+type seedValue uint64
+
+// String is the seed as it is written.
+func (v *seedValue) String() string { return strconv.FormatUint(uint64(*v), 10) }
+
+// Type is what help calls it.
+func (*seedValue) Type() string { return "N" }
+
+// Set reads the seed.
+func (v *seedValue) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("it must be a whole number from 0 to 18446744073709551615, and 0 is a random one")
+	}
+	*v = seedValue(n)
+	return nil
 }
 
 // check refuses flags that cannot be meant.

@@ -349,7 +349,7 @@ func TestAKeyOfAKilledServiceIsSettledWhileTheServiceRuns(t *testing.T) {
 	assert.Equal(t, d.pay(t, "k1").Status, 0, "no answer")
 	s := &keyStore{flag: "--store=sqlite:" + filepath.Join(d.data, "service.db")}
 	var stuck keyView
-	eventually(t, "the key is stuck", func() bool {
+	assert.Eventually(t, "the key is stuck", func() bool {
 		line := s.keys(t, "stuck", "--older-than=0s", "--json", "--show-keys")
 		return json.Unmarshal([]byte(line), &stuck) == nil
 	})
@@ -366,13 +366,13 @@ func TestAKeyOfAKilledServiceIsSettledWhileTheServiceRuns(t *testing.T) {
 
 	d.arm(t, payments.KilledAfterCharge)
 	assert.Equal(t, d.pay(t, "k2").Status, 0, "no answer")
-	eventually(t, "the other key is stuck", func() bool {
+	assert.Eventually(t, "the other key is stuck", func() bool {
 		line := s.keys(t, "stuck", "--older-than=0s", "--json")
 		return json.Unmarshal([]byte(line), &stuck) == nil
 	})
 	s.keys(t, "settle", "--operation="+stuck.Operation, "--as=done", "--actor=ann", "--reason=the bank has the charge", "--yes")
 	var repeat answer
-	eventually(t, "the service is up", func() bool {
+	assert.Eventually(t, "the service is up", func() bool {
 		repeat = d.pay(t, "k2")
 		return repeat.Status != 0 && repeat.Status != http.StatusBadGateway
 	})

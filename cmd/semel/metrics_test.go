@@ -32,7 +32,7 @@ func (d *running) scrape(t *testing.T) []string {
 func (d *running) eventuallyScrapes(t *testing.T, sample string) []string {
 	t.Helper()
 	var samples []string
-	eventually(t, sample, func() bool {
+	assert.Eventually(t, sample, func() bool {
 		samples = d.scrape(t)
 		return slices.Contains(samples, sample)
 	})

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,7 +37,7 @@ func TestNoChildOutlivesTheDemo(t *testing.T) {
 			}
 			assert.NoError(t, d.cmd.Process.Signal(signal))
 			for _, pid := range children {
-				eventually(t, "the child is gone", func() bool { return !alive(pid) })
+				assert.Eventually(t, "the child is gone", func() bool { return !alive(pid) })
 			}
 			err := d.cmd.Wait()
 			if signal == syscall.SIGKILL {
@@ -49,6 +50,24 @@ func TestNoChildOutlivesTheDemo(t *testing.T) {
 	}
 }
 
+func TestAStoppedChildDoesNotOutliveADemoThatIsKilled(t *testing.T) {
+	t.Parallel()
+	needProc(t)
+	if runtime.GOOS != "linux" {
+		assert.SkipForeign(t, "only Linux kills a child whose parent is gone")
+	}
+	d := startDemo(t)
+	pid := d.pid(t, "service")
+	assert.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	t.Cleanup(func() {
+		if t.Failed() {
+			assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	})
+	assert.NoError(t, d.cmd.Process.Kill())
+	assert.Eventually(t, "the child is gone", func() bool { return !alive(pid) })
+}
+
 func TestAPaymentOnItsWayIsFinishedUnlessASecondSignalComes(t *testing.T) {
 	t.Parallel()
 	for name, signals := range map[string]int{"one signal": 1, "two signals": 2} {
@@ -58,11 +77,11 @@ func TestAPaymentOnItsWayIsFinishedUnlessASecondSignalComes(t *testing.T) {
 			d.arm(t, payments.Slow) // longer than a second signal takes
 			paid := make(chan answer, 1)
 			go func() { paid <- d.pay(t, "k1") }()
-			eventually(t, "the payment is on its way", func() bool {
+			assert.Eventually(t, "the payment is on its way", func() bool {
 				return strings.Contains(d.send(t, http.MethodGet, "/demo/log", "").Body, `"fault":"slow"`)
 			})
 			assert.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
-			eventually(t, "nothing new is accepted", func() bool {
+			assert.Eventually(t, "nothing new is accepted", func() bool {
 				return d.send(t, http.MethodGet, "/demo/log", "").Status == 0
 			})
 			if signals == 2 {
@@ -86,11 +105,11 @@ func TestAKilledProcessIsStartedAgainAndNothingIsLost(t *testing.T) {
 	for _, name := range []string{"service", "bank"} {
 		pid := d.pid(t, name)
 		assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-		eventually(t, "another "+name, func() bool { return d.pid(t, name) != pid })
+		assert.Eventually(t, "another "+name, func() bool { return d.pid(t, name) != pid })
 		assert.Equal(t, d.payUntil(t, "k1").Body, first.Body)
 		d.payUntil(t, "after-"+name)
 	}
-	assert.Equal(t, d.ledger(t)[payments.Keyed], payments.Account{Orders: 3, Payments: 3, Charges: 3, Taken: 7500})
+	assert.Equal(t, d.ledger(t)[payments.Keyed], payments.Account{Orders: 3, Payments: 3, Charges: 3, Charged: 3, Taken: 7500})
 }
 
 func TestDataThatIsKeptIsTheSameLedgerAfterARestart(t *testing.T) {
@@ -156,7 +175,7 @@ func TestTheLogShowsWhatSemelSaidAndNoKey(t *testing.T) {
 	d.pay(t, "canary-7f3a")
 	d.pay(t, "canary-7f3a")
 	var log string
-	eventually(t, "the lines of both requests", func() bool {
+	assert.Eventually(t, "the lines of both requests", func() bool {
 		log = d.send(t, http.MethodGet, "/demo/log", "").Body
 		return strings.Count(log, "semel: request") == 2
 	})
@@ -168,7 +187,7 @@ func TestKeysAreLoggedWhenThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--verbose", "--log-keys")
 	d.pay(t, "canary-7f3a")
-	eventually(t, "the key in the log", func() bool {
+	assert.Eventually(t, "the key in the log", func() bool {
 		return strings.Contains(d.log(), `"idempotency_key":"canary-7f3a"`)
 	})
 }

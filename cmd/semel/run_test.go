@@ -118,7 +118,7 @@ func (d *running) log() string {
 func (d *running) pid(t *testing.T, name string) int {
 	t.Helper()
 	var number string
-	eventually(t, "the "+name+" is up", func() bool {
+	assert.Eventually(t, "the "+name+" is up", func() bool {
 		for line := range strings.Lines(d.log()) {
 			if pid, ok := strings.CutPrefix(line, "the "+name+" (process "); ok && strings.HasSuffix(pid, ") is up\n") {
 				number, _, _ = strings.Cut(pid, ")")
@@ -140,21 +140,6 @@ func alive(pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
-}
-
-// eventually waits for something that real processes bring about.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(limit)
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited %v and still not: %s", limit, what)
-		}
-	}
 }
 
 // answer is what came back; Status is zero when nothing did.
@@ -208,7 +193,7 @@ func (d *running) pay(t *testing.T, key string) answer {
 func (d *running) payUntil(t *testing.T, key string) answer {
 	t.Helper()
 	var a answer
-	eventually(t, "a payment under "+key, func() bool {
+	assert.Eventually(t, "a payment under "+key, func() bool {
 		a = d.pay(t, key)
 		return a.Status == http.StatusCreated
 	})
@@ -226,7 +211,7 @@ func (d *running) ledger(t *testing.T) payments.Ledger {
 	t.Helper()
 	var l payments.Ledger
 	var a answer
-	eventually(t, "the ledger can be read", func() bool {
+	assert.Eventually(t, "the ledger can be read", func() bool {
 		a = d.send(t, http.MethodGet, "/demo/ledger", "")
 		return a.Status != http.StatusServiceUnavailable
 	})
@@ -244,4 +229,4 @@ func (d *running) asked(t *testing.T, id string) int {
 }
 
 // once is the account of one order that was paid once.
-var once = payments.Account{Orders: 1, Payments: 1, Charges: 1, Taken: 2500}
+var once = payments.Account{Orders: 1, Payments: 1, Charges: 1, Charged: 1, Taken: 2500}

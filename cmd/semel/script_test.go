@@ -53,6 +53,9 @@ func TestAScriptThatDoesNotHoldExitsWithOne(t *testing.T) {
 	code, stdout, stderr := output(t, "demo", "--script=killed-after-charge", "--bank-forgets")
 	assert.Equal(t, code, exitFailed)
 	assert.Contains(t, stdout, "BROKEN: it should have taken")
+	assert.Contains(t, stdout, "The bank was asked again under the same operation id, and did not look at it.")
+	assert.Contains(t, stdout, "and took the money 2 times.")
+	assert.True(t, !strings.Contains(stdout, "finds the first charge"), "it teaches what was not so: %s", stdout)
 	assert.Equal(t, stderr, "semel demo: 1 of 1 scripts did not hold: killed-after-charge\n")
 
 	code, stdout, _ = output(t, "demo", "--script=killed-after-charge", "--bank-forgets", "--json")

@@ -168,7 +168,7 @@ func TestTheLogTellsAKillAfterTheCharge(t *testing.T) {
 			}
 			assert.Equal(t, pay().Status, 0, "status of the killed request")
 			d.told(t, len(c.first)) // all have noticed: what is on its way meanwhile is told of the death too
-			eventually(t, "a payment", func() bool { return pay().Status == http.StatusCreated })
+			assert.Eventually(t, "a payment", func() bool { return pay().Status == http.StatusCreated })
 
 			log := d.told(t, len(c.last))
 			first, firstCharge := log[0].story(t)
@@ -193,7 +193,7 @@ func TestTheLogTellsAKillAfterTheCharge(t *testing.T) {
 func (d *running) told(t *testing.T, steps int) []logged {
 	t.Helper()
 	var log []logged
-	eventually(t, "the log is complete", func() bool {
+	assert.Eventually(t, "the log is complete", func() bool {
 		log = nil
 		a := d.send(t, http.MethodGet, "/demo/log", "")
 		assert.NoError(t, json.Unmarshal([]byte(a.Body), &log), "%s", a.Body)

@@ -37,7 +37,8 @@ func TestABadCommandLineExitsWithTwoAndSaysWhatAndWhy(t *testing.T) {
 		"demo --addr=[::1]:99999":   "the port must be a number from 0 to 65535",
 		"demo --data=" + file:       "which is not a directory",
 		"demo --seed=seven":         `invalid argument "seven" for "--seed"`,
-		"demo --seed=-1":            `invalid argument "-1" for "--seed"`,
+		"demo --seed=-1":            "it must be a whole number from 0 to",
+		"demo --seed=1e3":           "it must be a whole number from 0 to",
 		"demo --script=earthquake":  `there is no script "earthquake"; there are request-lost`,
 		"demo --script=":            `--script is empty`,
 	} {

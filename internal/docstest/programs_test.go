@@ -1,7 +1,9 @@
 package docstest
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -123,12 +125,26 @@ func TestTheProgramOfTheReadmeDoesWhatItSays(t *testing.T) {
 	assert.Contains(t, rules.body, `"path": "/orders"`, "the published rules")
 }
 
+// firstPort and ports say which ports a program may get: none that a system
+// gives to whoever asks for any, so that nobody gets it before the program.
+const (
+	firstPort = 20_000
+	ports     = 12_000
+)
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "localhost:0")
-	assert.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	var err error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
+		var l net.Listener
+		if l, err = net.Listen("tcp", address); err == nil {
+			assert.NoError(t, l.Close())
+			return address
+		}
+	}
+	t.Fatalf("got no free port from %d on: %v", firstPort, err)
+	return ""
 }
 
 // waitFor returns once something listens.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,10 +43,17 @@ func (d document) session() []step {
 			steps = append(steps, printed(b.text)...)
 			continue
 		}
-		for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
-			if strings.HasPrefix(line, "curl ") && strings.Contains(line, demoAddress) {
-				steps = append(steps, step{command: strings.TrimSuffix(line, "\n")})
-			}
+		steps = append(steps, b.curls(demoAddress)...)
+	}
+	return steps
+}
+
+// curls returns the lines of a block that ask an address with curl.
+func (b block) curls(address string) []step {
+	var steps []step
+	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+		if strings.HasPrefix(line, "curl ") && strings.Contains(line, address) {
+			steps = append(steps, step{command: strings.TrimSuffix(line, "\n")})
 		}
 	}
 	return steps
@@ -75,11 +83,7 @@ func printed(text string) []step {
 // was started for it.
 func TestSessionsInDocumentsGoAsPrinted(t *testing.T) {
 	t.Parallel()
-	for _, tool := range []string{"sh", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			assert.Skip(t, "there is no "+tool+" here (Debian: apt-get install "+tool+")")
-		}
-	}
+	needShell(t)
 	program := buildSemel(t)
 	for _, d := range documents(t) {
 		steps := d.session()
@@ -99,6 +103,69 @@ func TestSessionsInDocumentsGoAsPrinted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a document asks its program with curl is asked twice, and answered as it
+// says: the same again, and what ran once is replayed.
+func TestCurlInDocumentsIsAnsweredAsTheySay(t *testing.T) {
+	t.Parallel()
+	needShell(t)
+	say := map[string][]string{
+		"README.md":      {"HTTP/1.1 201 Created", "order 1,"},
+		"docs/sqlite.md": {"HTTP/1.1 201 Created", "order 1", `["book"]`, `"storeClass": "durable"`},
+	}
+	for _, d := range documents(t) {
+		var once []step
+		for _, b := range d.blocks("sh") {
+			once = append(once, b.curls(programAddress)...)
+		}
+		want, known := say[d.path]
+		assert.Equal(t, len(once) > 0, known, "whether %s asks its program with curl", d.path)
+		if !known {
+			continue
+		}
+		t.Run(d.path, func(t *testing.T) {
+			t.Parallel()
+			address := serveProgram(t, d.path)
+			outputs, statuses := play(t, slices.Concat(once, once), address, strings.NewReplacer(programAddress, address))
+			for i, status := range statuses {
+				assert.Equal(t, status, "0", "exit status of %s, which printed %s", once[i%len(once)].command, outputs[i])
+			}
+			all := strings.Join(outputs[:len(once)], "")
+			for _, text := range want {
+				assert.Contains(t, all, text)
+			}
+			for i, s := range once {
+				header, body := cutLast(outputs[i], "\r\n\r\n")
+				headerAgain, bodyAgain := cutLast(outputs[i+len(once)], "\r\n\r\n")
+				assert.Equal(t, bodyAgain, body, "the second answer to %s", s.command)
+				if strings.Contains(s.command, "-X POST") {
+					assert.True(t, !strings.Contains(header, "Idempotent-Replayed:"), "the first answer to %s was replayed", s.command)
+					assert.Contains(t, headerAgain, "Idempotent-Replayed: true", "the second answer to %s", s.command)
+				}
+			}
+		})
+	}
+}
+
+// cutLast returns what is before and after the last separator; without one all
+// is after it.
+func cutLast(text, separator string) (before, after string) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return "", text
+	}
+	return text[:i], text[i+len(separator):]
+}
+
+// needShell skips a test where nobody can type.
+func needShell(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"sh", "curl"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			assert.Skip(t, "there is no "+tool+" here (Debian: apt-get install "+tool+")")
+		}
 	}
 }
 
@@ -147,7 +214,7 @@ func play(t *testing.T, steps []step, address string, typed *strings.Replacer) (
 		fmt.Fprintf(&script, "%s\nprintf '\\036%%s\\036' $?\n", typed.Replace(s.command))
 	}
 	home := t.TempDir()
-	assert.NoError(t, os.WriteFile(filepath.Join(home, ".curlrc"), []byte("fail-with-body\n"), 0o600))
+	assert.NoError(t, os.WriteFile(filepath.Join(home, ".curlrc"), []byte("fail-with-body\nno-progress-meter\n"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), sessionWithin)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script.String())

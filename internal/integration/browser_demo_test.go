@@ -20,6 +20,7 @@ type account struct {
 	Orders   int64 `json:"orders"`
 	Payments int64 `json:"payments"`
 	Charges  int64 `json:"charges"`
+	Charged  int64 `json:"charged"`
 	Taken    int64 `json:"taken"`
 }
 

@@ -8,8 +8,8 @@ import (
 
 // paidOnce and paidTwice are the account of one order of $25.00.
 var (
-	paidOnce  = account{Orders: 1, Payments: 1, Charges: 1, Taken: 2500}
-	paidTwice = account{Orders: 1, Payments: 2, Charges: 2, Taken: 5000}
+	paidOnce  = account{Orders: 1, Payments: 1, Charges: 1, Charged: 1, Taken: 2500}
+	paidTwice = account{Orders: 1, Payments: 2, Charges: 2, Charged: 1, Taken: 5000}
 )
 
 // TestShopPage drives the demo's page in Chromium, against the real processes.
@@ -100,7 +100,7 @@ func TestShopPage(t *testing.T) {
 				b.waitForState("keyless", "paid", "paid-again")
 				assert.Eventually(t, "the bank has taken the money twice", func() bool {
 					got := d.ledger("keyless")
-					return got.Orders == 1 && got.Charges == 2 && got.Taken == 5000
+					return got.Orders == 1 && got.Charges == 2 && got.Charged == 1 && got.Taken == 5000
 				})
 			})
 
@@ -125,7 +125,7 @@ func TestShopPage(t *testing.T) {
 				b.waitFor(`#account-keyless [data-verdict="over"]`)
 				assert.Equal(t, d.ledger("keyed"), paidOnce)
 				for _, door := range []string{"keyless", "naive"} {
-					assert.Equal(t, d.ledger(door), account{Orders: 1, Payments: 1, Charges: 2, Taken: 5000})
+					assert.Equal(t, d.ledger(door), account{Orders: 1, Payments: 1, Charges: 2, Charged: 1, Taken: 5000})
 				}
 			})
 		})

@@ -138,6 +138,9 @@ const (
 	// InternalDoor tells the bank to which account of the ledger a charge
 	// belongs: see [Door.AccountOf].
 	InternalDoor = "Semel-Demo-Door"
+	// InternalOrder is the order's number in the front's order book, so that the
+	// bank's charges can be held against orders one by one.
+	InternalOrder = "Semel-Demo-Order"
 )
 
 // StripInternal removes the internal headers.
@@ -145,4 +148,5 @@ func StripInternal(h http.Header) {
 	h.Del(InternalFault)
 	h.Del(InternalRequest)
 	h.Del(InternalDoor)
+	h.Del(InternalOrder)
 }

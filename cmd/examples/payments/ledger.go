@@ -6,8 +6,10 @@ type Account struct {
 	Orders int64 `json:"orders"`
 	// Payments is how many payments the service has stored.
 	Payments int64 `json:"payments"`
-	// Charges is how often the bank has taken money.
+	// Charges is how often the bank has taken money, and Charged for how many
+	// different orders.
 	Charges int64 `json:"charges"`
+	Charged int64 `json:"charged"`
 	// Taken is how much the bank has taken, in minor units.
 	Taken int64 `json:"taken"`
 }
@@ -18,9 +20,16 @@ func (a Account) Minus(b Account) Account {
 		Orders:   a.Orders - b.Orders,
 		Payments: a.Payments - b.Payments,
 		Charges:  a.Charges - b.Charges,
+		Charged:  a.Charged - b.Charged,
 		Taken:    a.Taken - b.Taken,
 	}
 }
+
+// TooMany is how many charges there were beside the first one of each order.
+func (a Account) TooMany() int64 { return a.Charges - a.Charged }
+
+// NotCharged is how many orders the bank has taken no money for so far.
+func (a Account) NotCharged() int64 { return a.Orders - a.Charged }
 
 // Ledger is the money at a glance: GET /demo/ledger, without the crowd's, and
 // GET /demo/crowd/ledger, with nothing else.

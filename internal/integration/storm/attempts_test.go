@@ -57,6 +57,9 @@ func (e *evidence) judgeAttempts(p *placed) []string {
 			}
 			fallthrough
 		case "unknown", "released":
+			if next, over := begun[ev.Attempt+1]; over && ev.At.Sub(next) > strikeGrain {
+				wrong = append(wrong, fmt.Sprintf("attempt %d ended as %s %v after attempt %d had taken over", ev.Attempt, ev.Kind, ev.At.Sub(next), ev.Attempt+1))
+			}
 			ended[ev.Attempt] = true
 		}
 	}

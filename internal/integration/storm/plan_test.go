@@ -184,8 +184,9 @@ func newPlan(seed uint64) plan {
 }
 
 // overlapping is an order whose first attempt is frozen at work and taken over.
-// It goes on while the one that took over is at work too: nothing but the fence
-// keeps it from finishing then.
+// It goes on while the one that took over is at work too. It finds its lease
+// lapsed and does not know its end: nothing but the fence keeps it from writing
+// that over the other's claim then.
 func overlapping(seed uint64, n int) order {
 	o := newOrder(seed, n)
 	o.last = true

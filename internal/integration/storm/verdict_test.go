@@ -157,6 +157,12 @@ func TestEveryBreachIsSeen(t *testing.T) {
 			func(w *witnessed) { w.logs(w.orders[0].operation(), died.Add(lease), "done", 1) },
 			"attempt 1 finished, although attempt 2 had taken over",
 		},
+		"an attempt that writes an end although another has taken over": {
+			func(w *witnessed) {
+				w.logs(w.orders[0].operation(), died.Add(lease+strikeGrain+time.Millisecond), "unknown", 1)
+			},
+			"attempt 1 ended as unknown 201ms after attempt 2 had taken over",
+		},
 		"an attempt that is taken over while it runs": {
 			func(w *witnessed) {
 				w.logs(w.orders[1].operation(), died.Add(time.Minute), "claimed", 1)

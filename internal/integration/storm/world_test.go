@@ -15,8 +15,9 @@ import (
 const (
 	// lease is that of the payment service (docs/demo.md).
 	lease = 2 * time.Second
-	// frozenFor is how long a service is frozen: longer than its lease.
-	frozenFor = lease + 300*time.Millisecond
+	// frozenFor is how long a service is frozen: so much longer than its lease
+	// that it goes on well after it was taken over.
+	frozenFor = lease + 500*time.Millisecond
 	// startWithin is how long the processes of a run may take to be up.
 	startWithin = 60 * time.Second
 	// leaveWithin is how long a process may take to be gone when all are told

@@ -59,6 +59,7 @@ CREATE TABLE IF NOT EXISTS charges (
 	id           TEXT PRIMARY KEY,
 	key          TEXT NOT NULL,
 	door         TEXT NOT NULL,
+	noted        TEXT,
 	amount       INTEGER NOT NULL,
 	currency     TEXT NOT NULL,
 	recipient_id TEXT NOT NULL
@@ -113,11 +114,12 @@ func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	fault := payments.Fault(r.Header.Get(payments.InternalFault))
 	if fault == payments.Slow {
-		pause(ctx, payments.SlowFor)
+		payments.Pause(ctx, payments.SlowFor)
 	}
 	a := ask{
 		key:   r.Header.Get(payments.HeaderKey),
 		door:  r.Header.Get(payments.InternalDoor),
+		noted: r.Header.Get(payments.InternalOrder),
 		order: order,
 		fails: fault == payments.BankError || order.RecipientID == payments.RecipientBankError,
 	}
@@ -132,20 +134,11 @@ func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
 	answer.write(w, charge)
 }
 
-// pause waits on the clock, for the fault "slow".
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // ask is one request for a charge.
 type ask struct {
 	key   string
 	door  string
+	noted string // the order's number in the order book, if it has one
 	order payments.Order
 	fails bool
 }
@@ -218,8 +211,8 @@ func (b *Bank) decide(ctx context.Context, tx *sql.Tx, a ask) (Charge, answer, e
 	if !honoured {
 		charge.ID = uuid.NewString()
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO charges (id, key, door, amount, currency, recipient_id) VALUES (?, ?, ?, ?, ?, ?)`,
-		charge.ID, a.key, a.door, a.order.Amount, a.order.Currency, a.order.RecipientID)
+	_, err := tx.ExecContext(ctx, `INSERT INTO charges (id, key, door, noted, amount, currency, recipient_id) VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?)`,
+		charge.ID, a.key, a.door, a.noted, a.order.Amount, a.order.Currency, a.order.RecipientID)
 	return charge, answerTaken, err
 }
 
@@ -260,7 +253,8 @@ func (b *Bank) get(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, charge)
 }
 
-// totals adds up the charges of each account.
+// totals adds up the charges of each account, and counts the orders that they
+// were for. A charge that says of no order what it is for counts as none.
 func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 	sums, err := b.sums(r.Context())
 	if err != nil {
@@ -271,7 +265,7 @@ func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Bank) sums(ctx context.Context) (payments.Ledger, error) {
-	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*), sum(amount) FROM charges GROUP BY door`)
+	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*), count(DISTINCT noted), sum(amount) FROM charges GROUP BY door`)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +276,7 @@ func (b *Bank) sums(ctx context.Context) (payments.Ledger, error) {
 			door    payments.Door
 			account payments.Account
 		)
-		if err := rows.Scan(&door, &account.Charges, &account.Taken); err != nil {
+		if err := rows.Scan(&door, &account.Charges, &account.Charged, &account.Taken); err != nil {
 			return nil, err
 		}
 		sums[door] = account

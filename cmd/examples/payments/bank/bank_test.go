@@ -49,7 +49,7 @@ func ask(b http.Handler, method, path, body string, header ...string) *httptest.
 }
 
 func chargeWith(b http.Handler, key, body string) *httptest.ResponseRecorder {
-	return ask(b, http.MethodPost, "/charges", body, payments.HeaderKey, key, payments.InternalDoor, "keyed")
+	return ask(b, http.MethodPost, "/charges", body, payments.HeaderKey, key, payments.InternalDoor, "keyed", payments.InternalOrder, "1")
 }
 
 func totals(t *testing.T, b http.Handler) payments.Account {
@@ -74,7 +74,7 @@ func TestChargesWithOneKeyAreOneCharge(t *testing.T) {
 		assert.Equal(t, w.Code, http.StatusCreated)
 		assert.Contains(t, w.Body.String(), `"id":"k1"`)
 	}
-	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Taken: 2500})
+	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Charged: 1, Taken: 2500})
 	assert.Equal(t, asked(t, b, "k1"), int64(3))
 }
 
@@ -91,7 +91,7 @@ func TestSixtyFourChargesAtOnceWithOneKeyTakeTheMoneyOnce(t *testing.T) {
 	}
 	close(start)
 	all.Wait()
-	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Taken: 2500})
+	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Charged: 1, Taken: 2500})
 }
 
 func TestTheBankRemembersOverARestart(t *testing.T) {
@@ -100,17 +100,17 @@ func TestTheBankRemembersOverARestart(t *testing.T) {
 	assert.Equal(t, chargeWith(open(t, file), "k1", order).Code, http.StatusCreated)
 	again := open(t, file)
 	assert.Equal(t, chargeWith(again, "k1", order).Code, http.StatusCreated)
-	assert.Equal(t, totals(t, again), payments.Account{Charges: 1, Taken: 2500})
+	assert.Equal(t, totals(t, again), payments.Account{Charges: 1, Charged: 1, Taken: 2500})
 }
 
 func TestChargesWithoutAKeyAreAlwaysNew(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	for range 2 {
-		w := ask(b, http.MethodPost, "/charges", order, payments.InternalDoor, "keyed")
+		w := ask(b, http.MethodPost, "/charges", order, payments.InternalDoor, "keyed", payments.InternalOrder, "1")
 		assert.Equal(t, w.Code, http.StatusCreated)
 	}
-	assert.Equal(t, totals(t, b), payments.Account{Charges: 2, Taken: 5000})
+	assert.Equal(t, totals(t, b), payments.Account{Charges: 2, Charged: 1, Taken: 5000})
 }
 
 func TestABankThatForgetsKeysChargesAgain(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAKeyOfAnotherChargeIsRefused(t *testing.T) {
 	chargeWith(b, "k1", order)
 	w := chargeWith(b, "k1", strings.Replace(order, "2500", "2501", 1))
 	assert.Equal(t, w.Code, http.StatusUnprocessableEntity)
-	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Taken: 2500})
+	assert.Equal(t, totals(t, b), payments.Account{Charges: 1, Charged: 1, Taken: 2500})
 }
 
 func TestWhatFailsTakesNothingAndIsCounted(t *testing.T) {

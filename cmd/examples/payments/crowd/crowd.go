@@ -84,8 +84,9 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	Doors   []Part  `json:"doors"`
 	// Holds says that at the door with Semel each order was answered and taken
-	// once, Broken why not, and Failed why there is no result.
-	Holds  bool   `json:"holds"`
+	// once, Broken why not, and Failed why there is no result. It is nil while
+	// there is none.
+	Holds  *bool  `json:"holds"`
 	Broken string `json:"broken,omitempty"`
 	Failed string `json:"failed,omitempty"`
 }
@@ -102,8 +103,9 @@ type Part struct {
 	Silent   int `json:"silent"`
 	Replayed int `json:"replayed"`
 	Open     int `json:"open"`
-	// Ledger is by how much the door's account has grown.
-	Ledger payments.Account `json:"ledger"`
+	// Ledger is by how much the door's account has grown. It is nil until the
+	// money has been counted.
+	Ledger *payments.Account `json:"ledger"`
 }
 
 // Crowd plays runs, one at a time. See Run.
@@ -194,6 +196,15 @@ type order struct {
 	price int64
 	fault payments.Fault
 	rng   *rand.Rand
+}
+
+// want is what the orders cost together.
+func (s Settings) want() int64 {
+	var sum int64
+	for i := range s.Shoppers {
+		sum += s.draw("", i).price
+	}
+	return sum
 }
 
 // draw draws the order of shopper i. Its name is new in each run, since a key

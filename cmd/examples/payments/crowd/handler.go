@@ -2,16 +2,12 @@ package crowd
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
-
-// maxBody is the longest body that is read, in bytes.
-const maxBody = 4 << 10
 
 // Handler starts a run on POST, with Settings as its body, and answers GET
 // with the Report.
@@ -21,7 +17,7 @@ func (c *Crowd) Handler() http.Handler {
 		case http.MethodGet:
 			payments.WriteJSON(w, http.StatusOK, c.Report())
 		case http.MethodPost:
-			if problem := c.accept(r); problem != nil {
+			if problem := c.accept(w, r); problem != nil {
 				problem.Write(w)
 				return
 			}
@@ -34,18 +30,18 @@ func (c *Crowd) Handler() http.Handler {
 }
 
 // accept starts the run that r asks for.
-func (c *Crowd) accept(r *http.Request) *payments.Problem {
+func (c *Crowd) accept(w http.ResponseWriter, r *http.Request) *payments.Problem {
 	if p := payments.CheckJSON(r.Header.Get("Content-Type")); p != nil {
 		return p
+	}
+	body, problem := payments.ReadBody(w, r)
+	if problem != nil {
+		return problem
 	}
 	refuse := func(field, detail string) *payments.Problem {
 		p := payments.NewProblem(http.StatusBadRequest, "crowd-invalid", detail)
 		p.Field = field
 		return p
-	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
-	if err != nil {
-		return refuse("", "the body did not arrive whole")
 	}
 	s := Settings{Shoppers: DefaultShoppers, Trouble: DefaultTrouble}
 	if err := json.Unmarshal(body, &s, json.RejectUnknownMembers(true)); err != nil {

@@ -23,22 +23,25 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 		c.fail(err)
 		return
 	}
+	c.update(func(r *Report) {
+		for i := range r.Doors {
+			r.Doors[i].Want = s.want()
+		}
+	})
 	within, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
 	run := "crowd-" + strings.ToLower(rand.Text()[:10])
 	slots := make(chan struct{}, AtOnce)
 	var shoppers sync.WaitGroup
-	want := make([]int64, len(payments.Doors()))
 	for i := range s.Shoppers {
 		for d, door := range payments.Doors() {
 			o := s.draw(run, i)
-			want[d] += o.price
 			shoppers.Go(func() { c.shop(within, visit{order: o, door: door, part: d, newKeys: s.NewKeys, slots: slots}) })
 		}
 	}
 	shoppers.Wait()
 	if s.Trouble > 0 {
-		pause(ctx, SettleWithin)
+		payments.Pause(ctx, SettleWithin)
 	}
 	after, err := c.ledger(ctx)
 	if err != nil {
@@ -47,8 +50,8 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 	}
 	c.update(func(r *Report) {
 		for i, p := range r.Doors {
-			r.Doors[i].Want = want[i]
-			r.Doors[i].Ledger = after[p.Door].Minus(before[p.Door])
+			grown := after[p.Door].Minus(before[p.Door])
+			r.Doors[i].Ledger = &grown
 		}
 		r.judge()
 		r.Seconds = time.Since(c.began).Seconds()
@@ -66,6 +69,7 @@ func (r *Report) judge() {
 	for _, p := range r.Doors {
 		switch {
 		case p.Open > 0:
+			r.Holds = new(bool)
 			r.Broken = fmt.Sprintf("time was up: %d orders at the door %s were not answered within %v", p.Open, p.Door, Within)
 			return
 		case p.Ledger.Orders > int64(r.Shoppers):
@@ -75,7 +79,8 @@ func (r *Report) judge() {
 		}
 	}
 	r.Broken = r.wrong()
-	r.Holds = r.Broken == ""
+	holds := r.Broken == ""
+	r.Holds = &holds
 }
 
 // wrong holds the money against the orders.
@@ -88,8 +93,8 @@ func (r *Report) wrong() string {
 		switch a := p.Ledger; {
 		case a.Orders != n:
 			return fmt.Sprintf("%d orders in the ledger, and the run placed %d", a.Orders, n)
-		case a.Charges != n:
-			return fmt.Sprintf("%d charges for %d orders", a.Charges, n)
+		case a.TooMany() != 0 || a.NotCharged() != 0:
+			return fmt.Sprintf("%d charges for %d orders, of which %d were charged", a.Charges, n, a.Charged)
 		case a.Payments != n:
 			return fmt.Sprintf("%d payments stored for %d orders", a.Payments, n)
 		case a.Taken != p.Want:
@@ -130,7 +135,7 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 			}
 		})
 		if settled = payments.Settles(said.status); !settled {
-			pause(ctx, max(said.wait, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
+			payments.Pause(ctx, max(said.wait, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
 		}
 	}
 	c.update(func(r *Report) {
@@ -215,14 +220,4 @@ func (c *Crowd) get(ctx context.Context, path string, out any) error {
 		return fmt.Errorf("GET %s was answered with %s", path, resp.Status)
 	}
 	return json.NewDecoder(resp.Body).Decode(out)
-}
-
-// pause waits on the clock.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -25,17 +25,21 @@ func openBook(ctx context.Context, db *sql.DB) (*book, error) {
 	return &book{db: db}, err
 }
 
-// note enters the order of r, unless it is there already or the service will
-// not take it for one.
-func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o payments.Order) error {
+// note enters the order of r, unless it is there already, and returns its
+// number. It is zero for what the service will not take for an order.
+func (b *book) note(ctx context.Context, door payments.Door, r *http.Request, o payments.Order) (int64, error) {
 	intent, ok := intentOf(door, r)
 	if !ok || !o.Payable() {
-		return nil
+		return 0, nil
 	}
-	// NULLs are never equal, so an order without a name is always new.
-	_, err := b.db.ExecContext(ctx, `INSERT INTO orders (door, customer, intent) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`,
-		string(door.AccountOf(payments.CustomerOf(r))), payments.CustomerOf(r), sql.NullString{String: intent, Valid: intent != ""})
-	return err
+	// NULLs are never equal, so an order without a name is always new. An update
+	// that changes nothing returns the number of one that is there.
+	var number int64
+	err := b.db.QueryRowContext(ctx, `INSERT INTO orders (door, customer, intent) VALUES (?, ?, ?)
+		ON CONFLICT DO UPDATE SET intent = intent RETURNING seq`,
+		string(door.AccountOf(payments.CustomerOf(r))), payments.CustomerOf(r), sql.NullString{String: intent, Valid: intent != ""}).
+		Scan(&number)
+	return number, err
 }
 
 // intentOf returns what tells an order from the next one: the order id, then

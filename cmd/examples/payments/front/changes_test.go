@@ -204,6 +204,26 @@ func TestTheEndOfAProcessIsToldToWhatItWasBusyWith(t *testing.T) {
 	assert.Equal(t, messages(t, entries[1].Lines), []string{"request passed on", "reply passed on"})
 }
 
+func TestTheEndOfAProcessIsNotToldToWhatIsYetToReachIt(t *testing.T) {
+	t.Parallel()
+	log := &front.Log{}
+	f := newFrontTo(t, log, func(ctx context.Context) (net.Conn, error) {
+		log.Died("service", 7, "signal: killed")
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			if _, err := http.ReadRequest(bufio.NewReader(far)); err == nil {
+				_, _ = far.Write([]byte("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
+			}
+		}()
+		return near, ctx.Err()
+	})
+	w := httptest.NewRecorder()
+	f.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/payments", strings.NewReader(order)))
+	assert.Equal(t, w.Code, http.StatusCreated)
+	assert.Equal(t, messages(t, log.Entries()[0].Lines), []string{"request passed on", "reply passed on"})
+}
+
 func TestTheEndOfAProcessIsToldToWhatHasJustLostItsConnectionToIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -128,15 +128,17 @@ func (f *Front) showLedger(customer string) http.HandlerFunc {
 }
 
 func (f *Front) ledger(ctx context.Context, customer string) (payments.Ledger, error) {
-	orders, err := f.book.counts(ctx)
-	if err != nil {
-		return nil, err
-	}
 	stored, err := f.service.totals(ctx)
 	if err != nil {
 		return nil, err
 	}
 	taken, err := f.bank.totals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The orders come last: each was noted before it could be charged, so none
+	// that was charged is missing here.
+	orders, err := f.book.counts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +149,7 @@ func (f *Front) ledger(ctx context.Context, customer string) (payments.Ledger, e
 			Orders:   orders[account].Orders,
 			Payments: stored[account].Payments,
 			Charges:  taken[account].Charges,
+			Charged:  taken[account].Charged,
 			Taken:    taken[account].Taken,
 		}
 	}

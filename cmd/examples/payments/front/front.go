@@ -72,7 +72,7 @@ func New(ctx context.Context, cfg Config) (*Front, error) {
 	}
 	f := &Front{cfg: cfg, book: b, stopped: make(chan struct{})}
 	f.stop = sync.OnceFunc(func() { close(f.stopped) })
-	f.service = newBackend("payment service", cfg.Service, cfg)
+	f.service = newBackend("payment service", cfg.Log.connecting(cfg.Service), cfg)
 	f.bank = newBackend("bank", cfg.Bank, cfg)
 	return f, nil
 }
@@ -120,8 +120,6 @@ func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.cfg.Log.tell(e, "request passed on", slog.String("method", e.Method), slog.String("path", e.Path), slog.String("key", e.Key))
-	e.passed = true
-	f.cfg.Log.note(e)
 	f.service.pass(w, r, e)
 }
 
@@ -168,10 +166,12 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		return problem
 	}
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
-		if err := f.book.note(r.Context(), door, r, order); err != nil {
+		noted, err := f.book.note(r.Context(), door, r, order)
+		if err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
 			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
 		}
+		e.noted = noted
 	}
 	e.Fault = f.fault(r)
 	f.cfg.Log.note(e)

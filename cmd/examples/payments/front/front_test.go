@@ -45,8 +45,8 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case r.URL.Path == "/totals":
 		payments.WriteJSON(w, http.StatusOK, payments.Ledger{
-			payments.Keyed:                           {Payments: 7, Charges: 8, Taken: 9},
-			payments.Keyed.AccountOf(payments.Crowd): {Payments: 70, Charges: 80, Taken: 90},
+			payments.Keyed:                           {Payments: 7, Charges: 8, Charged: 6, Taken: 9},
+			payments.Keyed.AccountOf(payments.Crowd): {Payments: 70, Charges: 80, Charged: 60, Taken: 90},
 		})
 	case b.respond != nil:
 		b.respond(w, r)

@@ -112,8 +112,8 @@ func TestTheLedgerHasItsExactShapeAndSurvivesARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "orders.db")
 	newRigOn(t, file).send(t, http.MethodPost, "/payments", order, payments.HeaderKey, "a")
 	_, got := newRigOn(t, file).send(t, http.MethodGet, "/demo/ledger", "")
-	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":1,"payments":7,"charges":8,"taken":9},`+
-		`"keyless":{"orders":0,"payments":0,"charges":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"taken":0}}`)
+	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":1,"payments":7,"charges":8,"charged":6,"taken":9},`+
+		`"keyless":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0}}`)
 }
 
 func TestTheCrowdsMoneyIsInALedgerOfItsOwn(t *testing.T) {
@@ -122,10 +122,27 @@ func TestTheCrowdsMoneyIsInALedgerOfItsOwn(t *testing.T) {
 	for _, customer := range []string{"ann", payments.Crowd, payments.Crowd} {
 		rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, rand.Text(), payments.HeaderCustomer, customer)
 	}
-	assert.Equal(t, rg.ledger(t)[payments.Keyed], payments.Account{Orders: 1, Payments: 7, Charges: 8, Taken: 9})
+	assert.Equal(t, rg.ledger(t)[payments.Keyed], payments.Account{Orders: 1, Payments: 7, Charges: 8, Charged: 6, Taken: 9})
 	_, got := rg.send(t, http.MethodGet, "/demo/crowd/ledger", "")
-	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":2,"payments":70,"charges":80,"taken":90},`+
-		`"keyless":{"orders":0,"payments":0,"charges":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"taken":0}}`)
+	assert.Equal(t, strings.TrimSpace(got), `{"keyed":{"orders":2,"payments":70,"charges":80,"charged":60,"taken":90},`+
+		`"keyless":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0}}`)
+}
+
+// TestEachChargeIsHeldAgainstItsOrder is what keeps one order charged twice and
+// one that was not charged from looking right together.
+func TestEachChargeIsHeldAgainstItsOrder(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	for _, key := range []string{"a", "b", "a", "b"} {
+		rg.send(t, http.MethodPost, "/payments", order, payments.HeaderKey, key, payments.InternalOrder, "99")
+	}
+	rg.send(t, http.MethodPost, "/payments", `{"amount":0}`, payments.HeaderKey, "c")
+	got, _ := rg.requests()
+	var numbers []string
+	for _, r := range got {
+		numbers = append(numbers, r.Header.Get(payments.InternalOrder))
+	}
+	assert.Equal(t, numbers, []string{"1", "2", "1", "2", ""})
 }
 
 func TestAnOrderIsCountedEvenIfItsRequestIsLost(t *testing.T) {

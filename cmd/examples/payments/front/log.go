@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -54,7 +55,9 @@ type Entry struct {
 	Ended        bool     `json:"ended"`
 	Lines        []string `json:"lines"`
 
-	// passed says that a process behind has it, broke when the connection to
+	// noted is the number of its order in the order book, or zero.
+	noted int64
+	// passed says that the service has it, broke when the connection to
 	// that one broke, if it did, and died that its end has been told.
 	passed bool
 	broke  time.Time
@@ -108,7 +111,7 @@ func (l *Log) note(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if kept := l.find(e.ID); kept != nil {
-		e.Lines, e.died, e.size = kept.Lines, kept.died, kept.size
+		e.Lines, e.passed, e.died, e.size = kept.Lines, kept.passed, kept.died, kept.size
 		*kept = *e
 	}
 }
@@ -161,6 +164,23 @@ func (l *Log) add(id int64, line string) {
 func (l *Log) tell(e *Entry, msg string, attrs ...slog.Attr) {
 	if e.ID != 0 {
 		l.Line(lineOf("front", e.ID, msg, attrs...))
+	}
+}
+
+// connecting returns dial, and notes of the request that it dials for that the
+// service has it from then on. One that still waits for a connection outlives
+// the service.
+func (l *Log) connecting(dial DialFunc) DialFunc {
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := dial(ctx)
+		if e, ok := ctx.Value(entryKey{}).(*Entry); ok && err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if kept := l.find(e.ID); kept != nil {
+				kept.passed = true
+			}
+		}
+		return conn, err
 	}
 }
 

@@ -74,12 +74,15 @@ func (b backend) pass(w http.ResponseWriter, r *http.Request, e *Entry) {
 }
 
 // forward makes the request to the process: the client's own, with the number
-// and the fault that the front gives it.
+// and the fault that the front gives it, and the number of its order.
 func forward(p *httputil.ProxyRequest) {
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", "process"
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	e := entryOf(p.In)
 	p.Out.Header.Set(payments.InternalRequest, strconv.FormatInt(e.ID, 10))
+	if e.noted != 0 {
+		p.Out.Header.Set(payments.InternalOrder, strconv.FormatInt(e.noted, 10))
+	}
 	if e.Fault != payments.NoFault {
 		p.Out.Header.Set(payments.InternalFault, string(e.Fault))
 	}

@@ -13,7 +13,9 @@ func (rp Report) Print(w io.Writer) {
 	for _, part := range rp.Doors {
 		part.print(w)
 	}
-	fmt.Fprintf(w, "  %s\n", rp.Lesson)
+	if rp.Lesson != "" {
+		fmt.Fprintf(w, "  %s\n", rp.Lesson)
+	}
 }
 
 var doorTitles = map[payments.Door]string{
@@ -37,7 +39,11 @@ func (p Part) print(w io.Writer) {
 		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),
 		money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
 	if p.Asked > 1 {
-		fmt.Fprintf(w, "            The bank was asked %d times under %s, and took the money once.\n", p.Asked, payments.Short(p.Payment))
+		often := "once"
+		if p.Ledger.Charges > 1 {
+			often = count(p.Ledger.Charges, "time")
+		}
+		fmt.Fprintf(w, "            The bank was asked %d times under %s, and took the money %s.\n", p.Asked, payments.Short(p.Payment), often)
 	}
 }
 
@@ -46,7 +52,7 @@ func (p Part) verdict() string {
 	switch {
 	case p.Broken != "":
 		return "BROKEN: " + p.Broken + "."
-	case p.Ledger.Charges > 1:
+	case p.Ledger.TooMany() > 0:
 		return "The customer paid twice."
 	}
 	return "Right."

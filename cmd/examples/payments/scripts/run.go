@@ -59,7 +59,9 @@ func (r *Runner) draws(script string, door payments.Door, client int) *rand.Rand
 type Report struct {
 	Script string `json:"script"`
 	What   string `json:"what"`
-	Lesson string `json:"lesson"`
+	// Lesson is what there was to learn. A script that did not hold has none,
+	// or another one.
+	Lesson string `json:"lesson,omitempty"`
 	// Holds says that everything was as it should be.
 	Holds bool   `json:"holds"`
 	Doors []Part `json:"doors"`
@@ -73,7 +75,7 @@ type Part struct {
 	// Ledger is by how much the door's account has grown.
 	Ledger payments.Account `json:"ledger"`
 	// Payment is the id that the client was told, and Asked how often the bank
-	// was asked for a charge under it.
+	// was asked under the key of the charge that the client was told.
 	Payment string `json:"payment,omitempty"`
 	Asked   int64  `json:"asked,omitempty"`
 	// AnsweredAfter is how long the order was without a final answer, in
@@ -86,7 +88,7 @@ type Part struct {
 // Run plays s at each of its doors. The error is a fault of the script, not of
 // what it looks at: that is in the report.
 func (r *Runner) Run(ctx context.Context, s Script) (Report, error) {
-	report := Report{Script: s.Name, What: s.What, Lesson: s.Lesson, Holds: true}
+	report := Report{Script: s.Name, What: s.What, Holds: true}
 	doors := []payments.Door{payments.Keyed, payments.Keyless}
 	if s.naive {
 		doors = payments.Doors()
@@ -99,7 +101,22 @@ func (r *Runner) Run(ctx context.Context, s Script) (Report, error) {
 		report.Holds = report.Holds && part.Broken == ""
 		report.Doors = append(report.Doors, part)
 	}
+	report.Lesson = s.lesson(report)
 	return report, nil
+}
+
+// lesson is what a report teaches. What a script is there to show has not been
+// seen where it did not hold.
+func (s *Script) lesson(report Report) string {
+	if report.Holds {
+		return s.Lesson
+	}
+	for _, part := range report.Doors {
+		if part.Door == payments.Keyed && part.Asked > 1 && part.Ledger.TooMany() > 0 {
+			return "The bank was asked again under the same operation id, and did not look at it. Semel can only make the id the same."
+		}
+	}
+	return ""
 }
 
 // play places one order at one door.
@@ -122,8 +139,9 @@ func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, 
 	if err != nil {
 		return part, err
 	}
-	part.Payment = part.Tries[len(part.Tries)-1].Payment
-	if part.Asked, err = r.asked(ctx, part.Payment); err != nil {
+	last := part.Tries[len(part.Tries)-1]
+	part.Payment = last.Payment
+	if part.Asked, err = r.asked(ctx, last.Charge); err != nil {
 		return part, err
 	}
 	part.Broken = s.judge(part)
@@ -191,8 +209,8 @@ func (s *Script) judge(part Part) string {
 	switch {
 	case got.Orders != 1:
 		return fmt.Sprintf("the ledger counts %d orders for one", got.Orders)
-	case got.Charges != want || got.Taken != want*part.Price:
-		return fmt.Sprintf("it should have taken %s in %d", money(want*part.Price), want)
+	case got.Charges != want || got.Charged != 1 || got.Taken != want*part.Price:
+		return fmt.Sprintf("it should have taken %s in %s", money(want*part.Price), count(want, "charge"))
 	case part.Door == payments.Keyed:
 		return s.judgeKeyed(part)
 	}
@@ -245,8 +263,8 @@ func (r *Runner) ledger(ctx context.Context) (payments.Ledger, error) {
 	return l, r.ask(ctx, http.MethodGet, "/demo/ledger", nil, &l)
 }
 
-// asked returns how often the bank was asked for a charge under id, or zero
-// where it has none of that id.
+// asked returns how often the bank was asked under the key of the charge with
+// that id, or zero where it has none of that id.
 func (r *Runner) asked(ctx context.Context, id string) (int64, error) {
 	var charge struct {
 		Asked int64 `json:"asked"`

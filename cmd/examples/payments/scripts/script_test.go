@@ -41,7 +41,7 @@ func good(s Script, door payments.Door) Part {
 		Tries:   []Try{{Client: 1}, {Client: 1, Status: 201, Payment: "p1", Charge: "p1"}},
 		Payment: "p1",
 		Asked:   s.asks,
-		Ledger:  payments.Account{Orders: 1, Payments: 1, Charges: charges, Taken: charges * 2500},
+		Ledger:  payments.Account{Orders: 1, Payments: 1, Charges: charges, Charged: min(charges, 1), Taken: charges * 2500},
 	}
 }
 
@@ -114,6 +114,18 @@ func TestAScriptBreaksWhen(t *testing.T) {
 			assert.Contains(t, s.judge(p), c.want)
 		})
 	}
+}
+
+func TestAScriptThatDidNotHoldDoesNotTeachWhatItWouldHave(t *testing.T) {
+	t.Parallel()
+	found, err := Find(string(payments.KilledAfterCharge))
+	assert.NoError(t, err)
+	s := found[0]
+	part := good(s, payments.Keyed)
+	assert.Equal(t, s.lesson(Report{Holds: true, Doors: []Part{part}}), s.Lesson)
+	assert.Equal(t, s.lesson(Report{Doors: []Part{part}}), "")
+	part.Ledger.Charges = 2
+	assert.Contains(t, s.lesson(Report{Doors: []Part{part}}), "did not look at it")
 }
 
 func TestTheSameSeedPlaysTheSameOrders(t *testing.T) {

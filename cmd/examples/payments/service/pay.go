@@ -27,6 +27,7 @@ type attempt struct {
 	order    payments.Order
 	door     payments.Door
 	account  payments.Door // of the ledger
+	noted    string        // the order's number there
 	chargeID string        // the bank's key
 	fault    payments.Fault
 	request  string
@@ -100,6 +101,7 @@ func newAttempt(w http.ResponseWriter, r *http.Request, door payments.Door) (att
 		door:     door,
 		account:  door.AccountOf(payments.CustomerOf(r)),
 		chargeID: uuid.NewString(),
+		noted:    r.Header.Get(payments.InternalOrder),
 		fault:    payments.Fault(r.Header.Get(payments.InternalFault)),
 		request:  r.Header.Get(payments.InternalRequest),
 	}, problem

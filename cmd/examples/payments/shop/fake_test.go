@@ -37,11 +37,12 @@ type fakeFront struct {
 	reading func()
 	// lives is how many pages have asked for the news.
 	lives atomic.Int64
-	// known holds each order of each door, and paid each key.
-	known  map[string]bool
-	paid   map[string]bool
-	ledger payments.Ledger
-	log    []map[string]any
+	// known holds each order of each door, charged each that was charged, and
+	// paid each key.
+	known, charged map[string]bool
+	paid           map[string]bool
+	ledger         payments.Ledger
+	log            []map[string]any
 	// settings are the bodies that were put or posted, by their path, and
 	// report is that of the crowd.
 	settings map[string]map[string]any
@@ -58,7 +59,7 @@ type fakeFront struct {
 // newShop starts a fake front with the page at its root, as the real one has it.
 func newShop(t testing.TB, cfg shop.Config) (*fakeFront, string) {
 	t.Helper()
-	f := &fakeFront{known: map[string]bool{}, paid: map[string]bool{}, ledger: payments.Ledger{}, settings: map[string]map[string]any{}}
+	f := &fakeFront{known: map[string]bool{}, charged: map[string]bool{}, paid: map[string]bool{}, ledger: payments.Ledger{}, settings: map[string]map[string]any{}}
 	mux := http.NewServeMux()
 	for _, door := range payments.Doors() {
 		mux.HandleFunc("POST "+door.Path(), f.pay)
@@ -172,6 +173,10 @@ func (f *fakeFront) pay(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	replayed := s.Key != "" && f.paid[s.Key]
+	if order := string(door) + s.Order; !replayed && !f.charged[order] {
+		f.charged[order] = true
+		account.Charged++
+	}
 	if !replayed {
 		account.Charges++
 		account.Taken += 2500

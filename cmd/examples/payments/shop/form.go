@@ -132,6 +132,7 @@ func readTicket(r *http.Request, t till) (ticket, error) {
 	if !slices.ContainsFunc(t.sayings(), known) {
 		return ticket{}, fmt.Errorf("%s-state is %q, want a state of an order", t.Door, tk.State)
 	}
+	tk.Heard = r.PostForm[string(t.Door)+"-heard"]
 	return tk, nil
 }
 

@@ -10,6 +10,13 @@ import (
 // requestView is a request of the log as the page shows it.
 type requestView struct{ request }
 
+// fromOutside is the request without what its client cannot know: what the
+// processes say of it.
+func (r request) fromOutside() request {
+	r.Outcome, r.Lines = "", nil
+	return r
+}
+
 // Answer is the status, or why there is none.
 func (v requestView) Answer() string {
 	switch {

@@ -58,6 +58,8 @@ type ticket struct {
 	Sent int
 	// State is what is known about the order.
 	State state
+	// Heard says in a line each what came of the latest sends.
+	Heard []string
 }
 
 // newTicket returns in as an order that has not been sent.

@@ -27,7 +27,7 @@ func (s *shop) open(w http.ResponseWriter, r *http.Request) {
 	}
 	tickets := savedTickets(r)
 	saveTickets(w, tickets)
-	s.show(w, r, form{choices: c, Tickets: tickets}, nil)
+	s.show(w, r, form{choices: c, Tickets: tickets})
 }
 
 // submit does what a button asked for, without JavaScript: the server is the
@@ -59,18 +59,17 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	tries := map[payments.Door][]try{}
 	for _, t := range f.At {
 		switch f.Do {
 		case doYes, doNo: // noted above
 		case doStep:
 			f.Shown[t.Door]++
 		default:
-			tries[t.Door] = s.serve(r.Context(), t, f)
+			s.serve(r.Context(), t, f)
 		}
 	}
 	saveTickets(w, f.Tickets)
-	s.show(w, r, f, tries)
+	s.show(w, r, f)
 }
 
 // guess notes what was guessed, and how often each order has been charged by
@@ -104,12 +103,12 @@ func (s *shop) run(w http.ResponseWriter, r *http.Request, f form) {
 }
 
 // serve deals with one till.
-func (s *shop) serve(ctx context.Context, t till, f form) []try {
+func (s *shop) serve(ctx context.Context, t till, f form) {
 	tk := f.Tickets[t.Door]
 	if f.Do == doNew {
 		f.Tickets[t.Door] = tk.renewed(t)
 		f.Shown[t.Door] = 1
-		return nil
+		return
 	}
 	if f.fresh() && tk.State.settled() {
 		tk = tk.renewed(t)
@@ -119,7 +118,6 @@ func (s *shop) serve(ctx context.Context, t till, f form) []try {
 	// A reader who leaves takes nothing back: the request is on its way.
 	tries := s.sell(context.WithoutCancel(ctx), t, tk, f)
 	f.Tickets[t.Door] = tk.after(t, tries, f.NewKeys)
-	return tries
 }
 
 // notSent says why a form led to no request.
@@ -198,10 +196,10 @@ func (s *shop) live(w http.ResponseWriter, r *http.Request) {
 	writePage(w, http.StatusOK, body)
 }
 
-// view names what live shows under these choices. Only who is to guess is asked
-// about their own orders, and only who goes step by step is shown less.
+// view names what live shows under these choices. Only who guesses or goes step
+// by step is shown their own orders, and only the latter is shown less.
 func (c choices) view(orders map[payments.Door]string) string {
-	if !c.Guess {
+	if !c.ownOrder() {
 		orders = nil
 	}
 	shown := c.Shown
@@ -212,7 +210,7 @@ func (c choices) view(orders map[payments.Door]string) string {
 }
 
 // show renders the page.
-func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[payments.Door][]try) {
+func (s *shop) show(w http.ResponseWriter, r *http.Request, f form) {
 	v := newPageView(f.choices, s.within)
 	orders := map[payments.Door]string{}
 	for door, tk := range f.Tickets {
@@ -225,7 +223,7 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form, tries map[pa
 	v.Saved = saved.Link()
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
-			till: t, Ticket: f.Tickets[t.Door], Tries: tries[t.Door], Shown: f.Shown[t.Door],
+			till: t, Ticket: f.Tickets[t.Door], Shown: f.Shown[t.Door],
 			Account: v.Watch.Accounts[i], Price: money(amount),
 		})
 	}
@@ -254,6 +252,9 @@ func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]st
 	}
 	slices.Reverse(log)
 	for _, r := range log[:min(len(log), shownRequests)] {
+		if orders[r.Door] == r.Order && v.asked(r.Door) {
+			r = r.fromOutside()
+		}
 		v.Requests = append(v.Requests, requestView{r})
 	}
 	return v

@@ -115,6 +115,14 @@ func TestPage(t *testing.T) {
 	})
 }
 
+func TestTheScriptGoesByTheServersRuleOfWhatSettlesAnOrder(t *testing.T) {
+	t.Parallel()
+	_, base := newShop(t, shop.Config{})
+	page := visit(t, base).page
+	assert.Contains(t, page, ` data-unsettled="408 409 425 429 500 501 `)
+	assert.Contains(t, page, ` 598 599" `)
+}
+
 func TestPaying(t *testing.T) {
 	t.Parallel()
 
@@ -132,7 +140,7 @@ func TestPaying(t *testing.T) {
 		}})
 		state, sentence, tries := v.says("keyed")
 		assert.Equal(t, state, "paid")
-		assert.Equal(t, sentence, "Paid. However often it is sent, it is the same payment.")
+		assert.Equal(t, sentence, "Paid. Sent again with this key, it gets the same answer.")
 		assert.Equal(t, tries, []string{"201 Created · executed · payment p_1"})
 		assert.Contains(t, v.page, "<strong>$25.00</strong> <span>taken for 1 order of $25.00</span>")
 	})
@@ -167,7 +175,7 @@ func TestPaying(t *testing.T) {
 		v.press("pay keyed", url.Values{"fault": {"reply-lost"}})
 		state, _, tries = v.says("keyed")
 		assert.Equal(t, state, "paid")
-		assert.Equal(t, tries, []string{"201 Created · replayed · payment p_1"})
+		assert.Equal(t, tries, []string{"no answer", "201 Created · replayed · payment p_1"})
 		assert.Equal(t, front.sent[1], front.sent[0], "the second send")
 		assert.Equal(t, front.ledger[payments.Keyed].Charges, 1)
 		assert.Contains(t, v.page, `data-verdict="right"`)
@@ -202,8 +210,8 @@ func TestPaying(t *testing.T) {
 		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		v.reload()
 		assert.Equal(t, front.met, []string{"reply-lost", "reply-lost", "reply-lost", "none", "none", "none"}, "faults")
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
-		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Taken: 5000})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Charged: 1, Taken: 2500})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 1, Charges: 2, Charged: 1, Taken: 5000})
 	})
 
 	t.Run("an order's first sends meet the fault, as many as were chosen, and later ones none", func(t *testing.T) {
@@ -235,7 +243,7 @@ func TestPaying(t *testing.T) {
 		v.press("pay keyed", nil)
 		state, _, tries := v.says("keyed")
 		assert.Equal(t, state, "paid")
-		assert.Equal(t, tries, []string{"502 Bad Gateway"})
+		assert.Equal(t, tries, []string{"201 Created · executed · payment p_1", "502 Bad Gateway"})
 	})
 
 	t.Run("a refusal after no answer leaves the order open, for the first may have been charged", func(t *testing.T) {
@@ -350,8 +358,8 @@ func TestOrders(t *testing.T) {
 		v.press("pay all", nil)
 		v.press("pay all", nil)
 		v.reload()
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Taken: 5000})
-		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Taken: 7500})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 2, Charges: 2, Charged: 2, Taken: 5000})
+		assert.Equal(t, front.ledger[payments.Keyless], payments.Account{Orders: 2, Charges: 3, Charged: 2, Taken: 7500})
 	})
 
 	t.Run("sending a settled order again at one till is the same order", func(t *testing.T) {
@@ -360,9 +368,9 @@ func TestOrders(t *testing.T) {
 		v := visit(t, base)
 		v.press("pay keyed", nil)
 		v.press("pay keyed", nil)
-		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Taken: 2500})
+		assert.Equal(t, front.ledger[payments.Keyed], payments.Account{Orders: 1, Charges: 1, Charged: 1, Taken: 2500})
 		_, _, tries := v.says("keyed")
-		assert.Equal(t, tries, []string{"201 Created · replayed · payment p_1"})
+		assert.Equal(t, tries, []string{"201 Created · executed · payment p_1", "201 Created · replayed · payment p_1"})
 	})
 
 	t.Run("a new order has another key, and the other till keeps what it knows", func(t *testing.T) {

@@ -106,12 +106,19 @@ func TestStory(t *testing.T) {
 		v := visit(t, base)
 		order := v.fields().Get("keyed-order")
 		front.log = []map[string]any{lost(order)}
+		front.log[0]["outcome"] = "executed"
 		v.open("/?guess=on")
 		assert.Equal(t, sentences(v.page), []string{"browser to service: send 1, key 01234567", "browser: no answer: I do not know"})
 		assert.Contains(t, v.page, "No answer came. Was the customer charged?")
-		assert.True(t, !strings.Contains(v.page, "takes $25.00"), "the answer shows before the guess")
+		for _, spoiler := range []string{"takes $25.00", "answer=taken", "&#34;answer&#34;", "asks the bank charge_key", "event=claimed", "<span>executed", "reply lost status=201"} {
+			assert.True(t, !strings.Contains(v.page, spoiler), "%s shows before the guess", spoiler)
+		}
+		v.open("/shop/live?guess=on&keyed-order=" + order)
+		assert.True(t, !strings.Contains(v.page, "answer=taken"), "the answer comes before the guess")
+		v.open("/?guess=on")
 		v.press("no keyed", url.Values{"guess": {"on"}})
 		assert.Equal(t, len(sentences(v.page)), 7, "hops after the guess")
+		assert.Contains(t, v.page, "charge answer=taken amount=2500")
 		assert.Contains(t, v.page, "You said no. It was charged once. The client could not know.")
 		v.press("yes keyed", url.Values{"guess": {"on"}})
 		assert.Contains(t, v.page, "You said no.")
@@ -148,6 +155,23 @@ func TestStory(t *testing.T) {
 				assert.Contains(t, v.page, "No answer came. Was the customer charged?")
 				assert.Equal(t, len(sentences(v.page)), 2, "hops of the own order")
 			}
+		}
+	})
+
+	t.Run("who guesses or goes step by step stays with the page's own order, whatever others send", func(t *testing.T) {
+		t.Parallel()
+		for _, mode := range []string{"guess", "step"} {
+			front, base := newShop(t, shop.Config{})
+			v := visit(t, base)
+			own := v.fields().Get("keyed-order")
+			front.log = []map[string]any{lost(own), lost("o_other"), lost("o_other")}
+			v.press("no keyed", url.Values{mode: {"on"}, "keyed-shown": {"100"}})
+			assert.Equal(t, len(sentences(v.page)), 7, "hops of the own order with %s", mode)
+			v.open("/shop/live?" + mode + "=on&keyed-shown=100&keyed-order=" + own)
+			assert.Equal(t, len(sentences(v.page)), 7, "hops of the own order in the news with %s", mode)
+			assert.Contains(t, v.page, "You said no. It was charged once.")
+			v.open("/shop/live?keyed-order=" + own)
+			assert.Equal(t, len(sentences(v.page)), 14, "hops of the latest order, which was sent twice")
 		}
 	})
 
@@ -195,7 +219,7 @@ func TestStory(t *testing.T) {
 			v.press("step keyed", url.Values{"step": {"on"}})
 		}
 		assert.Equal(t, len(sentences(v.page)), 7, "hops at the end")
-		assert.True(t, !strings.Contains(v.page, "after the last step"), "the money is still hidden")
+		assert.True(t, !strings.Contains(v.page, "The money is shown after"), "the money is still hidden")
 	})
 }
 
@@ -286,10 +310,14 @@ func TestCrowd(t *testing.T) {
 		v := visit(t, base)
 		assert.Contains(t, v.page, `<progress max="60" value="31"`)
 
-		front.report.Running, front.report.Holds = false, true
+		holds := true
+		front.report.Running, front.report.Holds = false, &holds
+		for i := range front.report.Doors {
+			front.report.Doors[i].Ledger = &payments.Account{}
+		}
 		front.report.Doors[1] = crowd.Part{
 			Door: payments.Keyless, Want: 40_000, Sends: 29, Silent: 9,
-			Ledger: payments.Account{Orders: 20, Payments: 21, Charges: 23, Taken: 46_000},
+			Ledger: &payments.Account{Orders: 20, Payments: 21, Charges: 23, Charged: 20, Taken: 46_000},
 		}
 		v.open("/shop/live")
 		assert.Contains(t, v.page, `<tr data-row="keyless" class="over"><th scope="row">No key</th><td>20</td><td>23</td><td class="extra">3</td>`+
@@ -336,6 +364,7 @@ func TestPagesThatFetchTheNewsTogetherShareOneRendering(t *testing.T) {
 	}{
 		"all alike":                   {"?keyed-order=o_%d&keyed-shown=%d", 1, pages / 2},
 		"each to guess its own order": {"?guess=on&keyed-order=o_%d&keyed-shown=%d", pages, pages},
+		"each in steps of its own":    {"?step=on&keyed-order=o_%d&from=%d", pages, pages},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,6 +21,8 @@ type storyView struct {
 	// what made it so.
 	Charged int
 	Why     string
+	// Order is the name of the order that is drawn, if it has one.
+	Order string
 }
 
 // guess is what a reader said of an order: "yes", "no" or nothing, and how
@@ -66,18 +68,24 @@ func times(n int) string {
 func (v storyView) Covered() bool { return v.Asked || v.Drawing.Hidden > 0 }
 
 // story makes a till's view out of the log and of what the reader asked for.
-// It is that of the latest order, unless the reader is to guess about own, the
-// order of the page: nobody could answer for an order that another page sent.
+// It is that of the latest order. Who guesses or goes step by step stays with
+// own, the order of the page, once that was sent: nobody could answer for an
+// order that another page sent, and its steps would come between.
 func (s *shop) story(t till, log []request, c choices, own string) storyView {
-	hops := storyOf(requestsOf(log, t.Door, own))
+	mine := requestsOf(log, t.Door, own)
+	hops := storyOf(mine)
 	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
 		outside := seenFromOutside(hops)
-		return storyView{till: t, Asked: true, Drawing: drawn(t, outside, len(outside))}
+		return storyView{till: t, Asked: true, Order: own, Drawing: drawn(t, outside, len(outside))}
 	}
 	requests := latest(log, t.Door)
+	if c.ownOrder() && own != "" && len(mine) > 0 {
+		requests = mine
+	}
 	hops = storyOf(requests)
 	v := storyView{till: t, Charged: charges(hops), Why: why(t, requests)}
 	if len(requests) > 0 {
+		v.Order = requests[0].Order
 		v.Guess = s.guesses.of(t.Door, requests[0].Order)
 	}
 	shown := len(hops)
@@ -87,6 +95,10 @@ func (s *shop) story(t till, log []request, c choices, own string) storyView {
 	v.Drawing = drawn(t, hops, shown)
 	return v
 }
+
+// ownOrder reports whether the page shows its own order where it has one, and
+// not the latest of all pages.
+func (c choices) ownOrder() bool { return c.Guess || c.Step }
 
 // unanswered reports whether the browser heard nothing, and no answer since
 // that leaves nothing to guess.

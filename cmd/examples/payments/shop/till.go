@@ -95,7 +95,7 @@ func (t till) sayings() []saying {
 	switch {
 	case t.Safe:
 		unknown = "No answer. Was it charged? You cannot know. With the same key you may ask again safely."
-		paid = "Paid. However often it is sent, it is the same payment."
+		paid = "Paid. Sent again with this key, it gets the same answer."
 	case t.Keyed:
 		unknown = "No answer. Was it charged? You cannot know. Send the same key again and hope that it was saved in time."
 	}
@@ -133,6 +133,17 @@ func (t try) state() state {
 	}
 }
 
+// unsettled are the statuses that leave an order open, for the script.
+func unsettled() []int {
+	var out []int
+	for s := http.StatusOK; s < 600; s++ {
+		if !payments.Settles(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // String says in a line what came of the try.
 func (t try) String() string {
 	if !t.answered {
@@ -164,7 +175,9 @@ func (tk ticket) after(t till, tries []try, newKeys bool) ticket {
 	tk.Sent += len(tries)
 	for _, tr := range tries {
 		tk.State = tk.State.with(tr.state())
+		tk.Heard = append(tk.Heard, tr.String())
 	}
+	tk.Heard = tk.Heard[max(0, len(tk.Heard)-maxTries):]
 	if tk.State == statePaid && (!t.Safe || newKeys) && tk.Sent > 1 {
 		tk.State = statePaidAgain
 	}

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,9 @@ type pageView struct {
 	// Payment and OtherPayment are the bodies of the payment requests.
 	Payment      string
 	OtherPayment string
-	Signs        []sign
+	// Unsettled are the statuses that leave an order open.
+	Unsettled []int
+	Signs     []sign
 	// Saved is the page's address with all choices in it.
 	Saved  string
 	Limits limits
@@ -37,7 +40,7 @@ func newPageView(c choices, patience time.Duration) pageView {
 		choices: c, Faults: faults, Leases: leases,
 		Price: money(amount), OtherPrice: money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
-		Signs: signs, Limits: newLimits(patience),
+		Unsettled: unsettled(), Signs: signs, Limits: newLimits(patience),
 	}
 	for n := range maxTimes {
 		v.Counts = append(v.Counts, n+1)
@@ -71,6 +74,11 @@ type watchView struct {
 	Requests []requestView
 	// Troubles say what could not be read, and why.
 	Troubles []string
+}
+
+// asked reports whether the reader is to guess at a till.
+func (v watchView) asked(door payments.Door) bool {
+	return slices.ContainsFunc(v.Accounts, func(a accountView) bool { return a.Story.Door == door && a.Story.Asked })
 }
 
 // Set says how the processes behind are set.
@@ -114,7 +122,6 @@ func (v *watchView) trouble(what string, err error) {
 type tillView struct {
 	till
 	Ticket  ticket
-	Tries   []try
 	Shown   int
 	Account accountView
 	Price   string
@@ -151,13 +158,13 @@ func (v accountView) For() string {
 	return text
 }
 
-// Verdict is "right", "over", "under" or "none": whether the bank took money as
-// often as there were orders.
+// Verdict is "right", "over", "under" or "none": whether the bank took money
+// once for each order.
 func (v accountView) Verdict() string {
 	switch {
-	case v.Charges > v.Orders:
+	case v.TooMany() > 0:
 		return "over"
-	case v.Charges < v.Orders:
+	case v.NotCharged() > 0:
 		return "under"
 	case v.Orders == 0:
 		return "none"
@@ -169,15 +176,28 @@ func (v accountView) Verdict() string {
 // Judgement is the verdict as a sentence.
 func (v accountView) Judgement() string {
 	switch v.Verdict() {
-	case "over":
-		return counted(v.Charges-v.Orders, "charge") + " too many."
-	case "under":
-		return counted(v.Orders-v.Charges, "order") + " not charged so far."
+	case "none":
+		return "No order so far."
 	case "right":
 		return "Each order charged once."
-	default:
-		return "No order so far."
 	}
+	end := "."
+	if v.NotCharged() > 0 {
+		end = " so far."
+	}
+	return strings.Join(amiss(v.Account), ", ") + end
+}
+
+// amiss counts what is not as it should be in an account.
+func amiss(a payments.Account) []string {
+	var out []string
+	if a.TooMany() > 0 {
+		out = append(out, counted(a.TooMany(), "charge")+" too many")
+	}
+	if a.NotCharged() > 0 {
+		out = append(out, counted(a.NotCharged(), "order")+" not charged")
+	}
+	return out
 }
 
 // Question asks for what the story's Why answers.
@@ -225,6 +245,21 @@ type crowdView struct {
 // Any reports whether there has been a run.
 func (v crowdView) Any() bool { return v.Shoppers > 0 }
 
+// Held reports whether the run has held.
+func (v crowdView) Held() bool { return v.Holds != nil && *v.Holds }
+
+// LookedFirst says why looking a key up first has not helped, if it has not.
+func (v crowdView) LookedFirst() string {
+	for _, p := range v.Doors {
+		if p.Door == payments.Naive && !v.NewKeys && p.Ledger.TooMany() > 0 {
+			return "Looking first found a saved key " + times(p.Replayed) + ". Where it matters there is none yet: the key is saved last, and whoever " +
+				"is killed after the charge has not saved it. Saving it also makes each request longer, so more of them are under way when the " +
+				"service is killed. That is why it can take more too much than no key at all."
+		}
+	}
+	return ""
+}
+
 // Orders is how many orders the run has, at all doors.
 func (v crowdView) Orders() int { return v.Shoppers * len(v.Doors) }
 
@@ -247,15 +282,15 @@ type crowdRow struct {
 	crowd.Part
 }
 
-// Extra is how many charges there were beside one for each order.
-func (v crowdRow) Extra() int64 { return v.Ledger.Charges - v.Ledger.Orders }
+// Amiss reports whether an order was charged twice, or not at all.
+func (v crowdRow) Amiss() bool { return len(amiss(*v.Ledger)) > 0 }
 
-// TooMany says the same in words.
-func (v crowdRow) TooMany() string {
-	if v.Extra() == 0 {
+// Judgement says which.
+func (v crowdRow) Judgement() string {
+	if !v.Amiss() {
 		return "each order charged once"
 	}
-	return counted(v.Extra(), "charge") + " too many"
+	return strings.Join(amiss(*v.Ledger), ", ")
 }
 
 // Wanted, Taken and Over are money as the page shows it.

@@ -27,9 +27,15 @@ func TestAccountIsJudgedByItsCharges(t *testing.T) {
 	}{
 		{payments.Account{}, "taken for 0 orders", "none", "No order so far."},
 		{payments.Account{Orders: 1}, "taken for 1 order of $25.00", "under", "1 order not charged so far."},
-		{payments.Account{Orders: 2, Charges: 2, Taken: 5000}, "taken for 2 orders of $25.00 each", "right", "Each order charged once."},
-		{payments.Account{Orders: 1, Charges: 3, Taken: 7500}, "taken for 1 order of $25.00", "over", "2 charges too many."},
-		{payments.Account{Orders: 2, Charges: 2, Taken: 5001}, "taken for 2 orders", "right", "Each order charged once."},
+		{payments.Account{Orders: 2, Charges: 2, Charged: 2, Taken: 5000}, "taken for 2 orders of $25.00 each", "right", "Each order charged once."},
+		// One order charged twice and one not at all: the sums alone look right.
+		{
+			payments.Account{Orders: 2, Charges: 2, Charged: 1, Taken: 5000},
+			"taken for 2 orders of $25.00 each", "over",
+			"1 charge too many, 1 order not charged so far.",
+		},
+		{payments.Account{Orders: 1, Charges: 3, Charged: 1, Taken: 7500}, "taken for 1 order of $25.00", "over", "2 charges too many."},
+		{payments.Account{Orders: 2, Charges: 2, Charged: 2, Taken: 5001}, "taken for 2 orders", "right", "Each order charged once."},
 	} {
 		v := accountView{Account: c.account}
 		assert.Equal(t, v.For(), c.what)

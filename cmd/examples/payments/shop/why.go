@@ -119,7 +119,7 @@ func first(lines, second []line) (came string, silent bool) {
 		case l.Msg == "reply lost":
 			return "The work was done and its answer was lost.", true
 		case l.Msg == "the client has gone":
-			return "The answer was too slow: the client gave up, and the work went on.", true
+			return "The client was gone before the answer came, and the work went on.", true
 		case l.died() && charged:
 			return "The service was killed after the bank had taken the money.", true
 		case l.died():
@@ -202,9 +202,9 @@ func (f facts) semel() []string {
 		text string
 	}{
 		{f.held, "While an attempt held the key, the repeat was told to wait (409)."},
-		{f.tookOver && f.knew, "Then one took the key over and asked the bank under the same id. The bank knew it, and took nothing more."},
-		{f.tookOver && f.unknown && !f.knew, "Nobody knew how the first attempt ended, so the next one took its key over and asked the bank under the same id, which had taken nothing."},
-		{f.tookOver && !f.unknown && !f.knew, "Then one took the key over from the dead attempt and charged, once."},
+		{f.tookOver && f.knew, "Then a later send took the key over and asked the bank under the same id. The bank knew it, and took nothing more."},
+		{f.tookOver && f.unknown && !f.knew, "Nobody knew how the first attempt ended, so a later send took its key over and asked the bank under the same id, which had taken nothing."},
+		{f.tookOver && !f.unknown && !f.knew, "Then a later send took the key over from the dead attempt and charged, once."},
 		{f.released, "The failed attempt gave its key back, and the repeat ran under the same one."},
 		{f.replayed, "The repeat carried the same key and got the saved answer. The bank was not asked again."},
 		{f.reused, "The repeat asked for another amount under the same key: refused (422), and nothing ran."},

@@ -48,7 +48,7 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 		after    = "The service was killed after the bank had taken the money. No answer came, so it was sent again. "
 		before   = "The service was killed before it asked the bank. No answer came, so it was sent again. "
 		never    = "The first send never arrived. No answer came, so it was sent again. "
-		late     = "The answer was too slow: the client gave up, and the work went on. No answer came, so it was sent again. "
+		late     = "The client was gone before the answer came, and the work went on. No answer came, so it was sent again. "
 		together = "It was sent twice, the second before the first had its answer. "
 		nothing  = "Nothing tells a repeat from a second order, so the bank was asked as if there were 2."
 	)
@@ -85,11 +85,11 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 		"killed after the charge, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), taken, killed).send("k", passed, event("in_progress")).
 				send("k", passed, event("takeover"), knownAs, event("done"), answered),
-			after + "While an attempt held the key, the repeat was told to wait (409). Then one took the key over and asked the bank under the same id. The bank knew it, and took nothing more.",
+			after + "While an attempt held the key, the repeat was told to wait (409). Then a later send took the key over and asked the bank under the same id. The bank knew it, and took nothing more.",
 		},
 		"killed before the charge, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), killed).send("k", passed, event("takeover"), taken, event("done"), answered),
-			before + "Then one took the key over from the dead attempt and charged, once.",
+			before + "Then a later send took the key over from the dead attempt and charged, once.",
 		},
 		"reply lost, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), taken, event("done"), lostReply).send("k", passed, event("replayed"), answered),
@@ -106,7 +106,7 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 		"the bank failed and nobody knows more, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), event("unknown"), `"msg":"reply passed on","status":502`).
 				send("k", passed, event("takeover"), taken, event("done"), answered),
-			"The bank failed, and the answer said so. Nobody knew how the first attempt ended, so the next one took its key over and asked the bank under the same id, which had taken nothing.",
+			"The bank failed, and the answer said so. Nobody knew how the first attempt ended, so a later send took its key over and asked the bank under the same id, which had taken nothing.",
 		},
 		"the bank failed, claimed": {
 			keyed, new(logged).send("k", passed, event("claimed"), event("released"), `"msg":"reply passed on","status":502`).

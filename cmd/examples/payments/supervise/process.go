@@ -18,6 +18,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -169,6 +170,10 @@ func (p *Process) wasUp() bool {
 // runOnce runs one child to its end. It returns an error if the child never
 // came up.
 func (p *Process) runOnce(ctx context.Context) error {
+	// On Linux a child is killed with the thread that started it: this one has
+	// to stay until then.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	child, err := p.start(ctx)
 	if err != nil {
 		return err
@@ -218,6 +223,7 @@ func (p *Process) start(ctx context.Context) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	cmd.SysProcAttr = attributes()
 	cmd.Cancel = stdin.Close
 	cmd.WaitDelay = stopWithin
 	c := &child{cmd: cmd}

@@ -184,6 +184,7 @@ for (const event of ["htmx:error", "htmx:response:error"]) {
   });
 }
 document.body.addEventListener("htmx:after:swap", () => {
+  tills.forEach((till) => till.caughtUp());
   stale(false);
   link();
 });

@@ -5,6 +5,7 @@ const form = document.querySelector("#shop");
 // number is one of the numbers that the page says a till goes by.
 const number = (name) => Number(form.dataset[name]);
 
+const unsettled = form.dataset.unsettled.split(" ").map(Number);
 const closed = ["paid", "paid-again", "refused"];
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const chosen = (name) => form.elements[name].checked;
@@ -121,6 +122,13 @@ export class Till {
     this.show();
   }
 
+  // caughtUp shows what the client knows as far as the steps have come.
+  caughtUp() {
+    if (this.ticket.flying === 0) {
+      this.section.classList.remove("ahead");
+    }
+  }
+
   // guessed lets a till go on that waited for the reader's guess.
   guessed() {
     this.ticket.guessed = true;
@@ -145,6 +153,8 @@ export class Till {
     }
     ticket.sent++;
     ticket.flying++;
+    // What comes of it is not told before its steps are.
+    this.section.classList.toggle("ahead", chosen("step"));
     this.show();
     this.sent?.();
     try {
@@ -223,7 +233,6 @@ function describe(answer, body) {
   if (answer.ok) {
     return { state: "paid", text };
   }
-  const open = answer.status >= 500 || [408, 409, 425, 429].includes(answer.status);
   const seconds = Number(answer.headers.get("Retry-After"));
-  return { state: open ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
+  return { state: unsettled.includes(answer.status) ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
 }
