@@ -19,7 +19,7 @@ import (
 )
 
 // demoAddress is where documents expect the demo.
-const demoAddress = "127.0.0.1:8080"
+const demoAddress = "127.0.0.1:8420"
 
 // step is one thing to type in a session with the demo.
 type step struct {
