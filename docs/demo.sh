@@ -6,7 +6,7 @@
 #
 # A demo elsewhere: DEMO=http://HOST:PORT before the second line.
 
-DEMO=${DEMO:-http://127.0.0.1:8080}
+DEMO=${DEMO:-http://127.0.0.1:8420}
 
 # send PATH BODY [CURL OPTIONS]: JSON to the demo.
 send() {

@@ -29,7 +29,7 @@ Everything has one address. The page at / has three tills side by side: one
 without an Idempotency-Key, one whose key is looked up first and saved later, and
 one with Semel. With curl:
 
-  curl -i http://127.0.0.1:8080/payments -H 'Idempotency-Key: my-first-key' \
+  curl -i http://127.0.0.1:8420/payments -H 'Idempotency-Key: my-first-key' \
     -H 'Content-Type: application/json' \
     -d '{"amount":2500,"currency":"USD","recipientId":"r_123"}'
 
@@ -70,7 +70,7 @@ type demoFlags struct {
 	logKeys     bool
 }
 
-const defaultAddr = "127.0.0.1:8080"
+const defaultAddr = "127.0.0.1:8420"
 
 func newDemo(s streams) *cobra.Command {
 	var f demoFlags

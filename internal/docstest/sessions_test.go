@@ -21,7 +21,7 @@ import (
 // demoAddress is where documents expect the demo, and demoData where they
 // expect its files.
 const (
-	demoAddress = "127.0.0.1:8080"
+	demoAddress = "127.0.0.1:8420"
 	demoData    = "demo-data"
 )
 

@@ -3,6 +3,7 @@ package crowd_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,6 +32,9 @@ type demo struct {
 	// begun, and lost how many orders do not show in the ledger.
 	guest payments.Account
 	lost  int64
+	// unstored is how many payments of each door were not stored, and more how
+	// much more was taken there than the orders were for.
+	unstored, more int64
 }
 
 func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,6 +61,8 @@ func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !known {
 		a = d.guest
 		a.Orders -= d.lost
+		a.Payments -= d.unstored
+		a.Taken += d.more
 	}
 	if !again {
 		a.Orders++
@@ -192,6 +198,27 @@ func TestAnOrderThatTheLedgerMissesIsFound(t *testing.T) {
 	_, post, wait := newCrowd(t, &demo{lost: 1})
 	post(`{"shoppers":3,"trouble":0}`)
 	assert.Equal(t, wait().Broken, "2 orders in the ledger, and the run placed 3")
+}
+
+func TestAPaymentThatWasNotStoredIsFound(t *testing.T) {
+	t.Parallel()
+	_, post, wait := newCrowd(t, &demo{unstored: 1})
+	post(`{"shoppers":3,"trouble":0}`)
+	r := wait()
+	assert.Equal(t, r.Broken, "2 payments stored for 3 orders")
+	assert.Equal(t, *r.Holds, false)
+}
+
+func TestMoneyOfAnotherAmountThanTheOrdersIsFound(t *testing.T) {
+	t.Parallel()
+	for _, more := range []int64{1, -1} {
+		_, post, wait := newCrowd(t, &demo{more: more})
+		post(`{"shoppers":3,"trouble":0}`)
+		r := wait()
+		want := r.Doors[0].Want
+		assert.Equal(t, r.Broken, fmt.Sprintf("%d taken for orders of %d, in minor units", want+more, want))
+		assert.Equal(t, *r.Holds, false)
+	}
 }
 
 func TestARunThatCannotBeMeantIsRefused(t *testing.T) {

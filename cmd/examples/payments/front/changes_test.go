@@ -3,6 +3,7 @@ package front_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -212,9 +213,12 @@ func TestTheEndOfAProcessIsNotToldToWhatIsYetToReachIt(t *testing.T) {
 		near, far := net.Pipe()
 		go func() {
 			defer far.Close()
-			if _, err := http.ReadRequest(bufio.NewReader(far)); err == nil {
-				_, _ = far.Write([]byte("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
+			req, err := http.ReadRequest(bufio.NewReader(far))
+			if err != nil {
+				return
 			}
+			_, _ = io.Copy(io.Discard, req.Body) // else its sender may find the pipe closed
+			_, _ = far.Write([]byte("HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"))
 		}()
 		return near, ctx.Err()
 	})

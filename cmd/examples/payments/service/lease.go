@@ -4,19 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
-
-// maxLease is the longest lease that one may set: a killed attempt would be
-// waited for that long.
-const maxLease = 30 * time.Second
 
 // leaseSetting is the body of GET and PUT /lease.
 type leaseSetting struct {
@@ -45,9 +39,9 @@ func (s *Service) setLease(w http.ResponseWriter, r *http.Request) {
 		refuse(`the body must be {"lease":"2s"}`)
 		return
 	}
-	d, err := time.ParseDuration(in.Lease)
-	if err != nil || d < semel.MinLease || d > maxLease {
-		refuse(fmt.Sprintf("lease is %q; it must be a duration from %v to %v", in.Lease, semel.MinLease, maxLease))
+	d, err := payments.ParseLease(in.Lease)
+	if err != nil {
+		refuse(err.Error())
 		return
 	}
 	if err := s.changeLease(r.Context(), d); err != nil {

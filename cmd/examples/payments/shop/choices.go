@@ -22,6 +22,14 @@ const (
 // leases are the leases that the page offers.
 var leases = []string{"10s", "2s", "500ms", "100ms"}
 
+// offered are the leases, with the chosen one.
+func (c choices) offered() []string {
+	if c.Lease == "" || slices.Contains(leases, c.Lease) {
+		return leases
+	}
+	return append([]string{c.Lease}, leases...)
+}
+
 // maxShown bounds how many steps a form may claim to have shown.
 const maxShown = 10_000
 
@@ -75,8 +83,12 @@ func readChoices(values url.Values) (choices, error) {
 	if c.Fault, c.Times, err = readFault(get("fault", payments.FaultName(firstFault)), get("times", "1")); err != nil {
 		return choices{}, err
 	}
-	if c.Lease != "" && !slices.Contains(leases, c.Lease) {
-		return choices{}, fmt.Errorf("lease is %q, want one of %v", c.Lease, leases)
+	if c.Lease != "" {
+		d, err := payments.ParseLease(c.Lease)
+		if err != nil {
+			return choices{}, err
+		}
+		c.Lease = d.String() // as the service says it
 	}
 	if c.Bank != "" && c.Bank != remembers && c.Bank != forgets {
 		return choices{}, fmt.Errorf("bank is %q, want %s or %s", c.Bank, remembers, forgets)

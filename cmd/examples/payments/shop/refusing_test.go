@@ -39,7 +39,7 @@ func TestRefusing(t *testing.T) {
 			{"keyed-state", "lost", `keyed-state is &#34;lost&#34;, want a state of an order`},
 			{"naive-key", "", `naive-key is &#34;&#34;, want the key that this page made`},
 			{"keyed-shown", "-1", `keyed-shown is &#34;-1&#34;, want how many steps are shown`},
-			{"lease", "1s", `lease is &#34;1s&#34;, want one of [10s 2s 500ms 100ms]`},
+			{"lease", "1m", `lease is &#34;1m&#34;; it must be a duration from 100ms to 30s`},
 			{"bank", "robs", `bank is &#34;robs&#34;, want remembers or forgets`},
 			{"seed", "-1", `seed is &#34;-1&#34;, want a whole number`},
 			{"shoppers", "1001", `shoppers is &#34;1001&#34;, want a number from 1 to 1000`},

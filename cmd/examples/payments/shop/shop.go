@@ -55,7 +55,7 @@ var assets embed.FS
 
 // Config says where the page finds the rest of the demo.
 type Config struct {
-	// Front is the address of the front, such as "http://127.0.0.1:8080".
+	// Front is the address of the front, such as "http://127.0.0.1:8420".
 	// Required.
 	Front string
 	// AnswerWithin is how long a till waits for an answer before it says that
@@ -82,7 +82,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("shop: Config.Front: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("shop: Config.Front is %q, want an address such as http://127.0.0.1:8080", cfg.Front)
+		return nil, fmt.Errorf("shop: Config.Front is %q, want an address such as http://127.0.0.1:8420", cfg.Front)
 	}
 	if cfg.AnswerWithin < 0 {
 		return nil, fmt.Errorf("shop: Config.AnswerWithin is %v, want zero or more", cfg.AnswerWithin)

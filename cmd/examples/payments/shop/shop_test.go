@@ -325,6 +325,14 @@ func TestPaying(t *testing.T) {
 func TestOrders(t *testing.T) {
 	t.Parallel()
 
+	t.Run("no other site's page brings the open orders along", func(t *testing.T) {
+		t.Parallel()
+		_, base := newShop(t, shop.Config{})
+		v := visit(t, base)
+		assert.Contains(t, v.header.Get("Set-Cookie"), "shop_orders=")
+		assert.Contains(t, v.header.Get("Set-Cookie"), "; SameSite=Strict")
+	})
+
 	t.Run("a page opened again before the answer has the same order and key", func(t *testing.T) {
 		t.Parallel()
 		_, base := newShop(t, shop.Config{})

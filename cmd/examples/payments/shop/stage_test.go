@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -272,6 +273,20 @@ func TestBreaking(t *testing.T) {
 		front, base := newShop(t, shop.Config{})
 		front.settings["/demo/service"] = map[string]any{"lease": "100ms"}
 		assert.Contains(t, visit(t, base).page, `<a id="link" href="/?bank=remembers&amp;fault=killed-after-charge&amp;lease=100ms&amp;`)
+	})
+
+	t.Run("the link may have any lease that the service has, and the page offers it", func(t *testing.T) {
+		t.Parallel()
+		front, base := newShop(t, shop.Config{})
+		front.settings["/demo/service"] = map[string]any{"lease": "3s"}
+		v := visit(t, base)
+		link := regexp.MustCompile(`<a id="link" href="([^"]*)"`).FindStringSubmatch(v.page)
+		v.open(html.UnescapeString(link[1]))
+		assert.Equal(t, v.status, http.StatusOK)
+		assert.Contains(t, v.page, "<option selected>3s</option>")
+		v.open("/?lease=60000ms")
+		assert.Equal(t, v.status, http.StatusBadRequest)
+		assert.Contains(t, v.page, "lease is &#34;60000ms&#34;; it must be a duration from 100ms to 30s")
 	})
 }
 

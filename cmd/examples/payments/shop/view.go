@@ -37,7 +37,7 @@ type pageView struct {
 // newPageView is the page without what has to be asked for.
 func newPageView(c choices, patience time.Duration) pageView {
 	v := pageView{
-		choices: c, Faults: faults, Leases: leases,
+		choices: c, Faults: faults, Leases: c.offered(),
 		Price: money(amount), OtherPrice: money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
 		Unsettled: unsettled(), Signs: signs, Limits: newLimits(patience),

@@ -80,7 +80,7 @@ func factsOf(requests []request) facts {
 	if len(requests) > 1 {
 		second = linesOf(requests[1:2])
 	}
-	f.came, f.silent = first(linesOf(requests[:1]), second)
+	f.came, f.silent = first(linesOf(requests[:1]), second, len(requests))
 	return f
 }
 
@@ -104,12 +104,12 @@ func (f *facts) event(name string) {
 
 // first says what the first send came to, or nothing of one that was answered
 // or still is on its way, and whether its client heard nothing. second are the
-// lines of the next send.
-func first(lines, second []line) (came string, silent bool) {
+// lines of the next of the sends.
+func first(lines, second []line, sends int) (came string, silent bool) {
 	charged := false
 	for _, l := range lines {
 		if len(second) > 0 && second[0].Time.Before(l.Time) && l.ends() {
-			return "It was sent twice, the second before the first had its answer.", false
+			return "It was sent " + times(sends) + ", the second before the first had its answer.", false
 		}
 		switch {
 		case l.Msg == "charge" && l.Answer == "taken":

@@ -145,5 +145,9 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 			both.requests[i].Lines = append(both.requests[i].Lines, both.requests[i+2].Lines...)
 		}
 		assert.Equal(t, why(keyless, both.requests[:2]), together+nothing)
+
+		again := new(logged).send("", passed, answered).requests[0]
+		often := append(both.requests[:2:2], again, again, again)
+		assert.Contains(t, why(keyless, often), "It was sent 5 times, the second before the first had its answer. ")
 	})
 }

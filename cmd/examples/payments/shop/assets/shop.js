@@ -136,6 +136,9 @@ for (const name of choices) {
     field.checked = saved === "on";
   } else {
     field.value = saved;
+    if (field.selectedIndex === -1) {
+      field.selectedIndex = 0; // a link had offered it
+    }
   }
 }
 
