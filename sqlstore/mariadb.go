@@ -64,11 +64,12 @@ func mariadb() *dialect {
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		// Read in the other order the rows would be locked before they are
-		// chosen, and waited for.
+		// chosen, and waited for. Nor is the second look at expires to be one
+		// into the index, which would read all that has expired.
 		sweep: `DELETE r FROM (
 	SELECT scope, idempotency_key FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}) d
 STRAIGHT_JOIN semel_records r ON r.scope = d.scope AND r.idempotency_key = d.idempotency_key
-WHERE r.expires <= {asked} + ?`,
+WHERE r.expires + 0 <= {asked} + ?`,
 		// The NOT EXISTS locks nothing in READ COMMITTED, unlike an INSERT that
 		// meets the key.
 		claim: `INSERT INTO semel_records ({columns}) SELECT {claimed} FROM (SELECT {now} AS now) c

@@ -76,7 +76,7 @@ var ownLimits = []setting{
 // for one row or for the end of an index; a plan that was made while the table
 // was small must not read all of it when it has grown.
 var ownSettings = append(slices.Clip(ownLimits),
-	setting{"default_transaction_isolation", "read committed"}, setting{"enable_seqscan", "off"})
+	setting{"default_transaction_isolation", "read committed"}, setting{"enable_seqscan", "off"}, setting{"jit", "off"})
 
 // settings makes them for the transaction, or for the session. They are calls
 // of a function, since a query is what every protocol can send.
@@ -104,7 +104,7 @@ func postgres() *dialect {
 		own:      sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		sweep: `DELETE FROM semel_records WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}))
-AND expires <= {asked} + ?`,
+AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: that would read all that has expired
 		claim:  postgresClaim,
 		extend: "UPDATE semel_records SET version = version + 1, renewed = c.now, lease_end = c.now + ?, reply_started = reply_started OR ?" + postgresHeld,
 		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,

@@ -103,6 +103,9 @@ func TestServersPlans(t *testing.T) {
 				plans++
 				plan := s.server.plan(t, s, query)
 				assert.True(t, !s.server.scan.MatchString(plan), "%s a table is read from end to end:\n%s\nby %s", when, plan, query)
+				if strings.Contains(query, "DELETE") {
+					assert.True(t, s.server.deletes.MatchString(plan), "%s the sweep finds what it deletes by no more than its place:\n%s\nby %s", when, plan, query)
+				}
 				if strings.Contains(query, "expires <= ") {
 					assert.True(t, s.server.sweeps.MatchString(plan), "%s the sweep does not search its index:\n%s\nby %s", when, plan, query)
 				}

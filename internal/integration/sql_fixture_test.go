@@ -52,6 +52,7 @@ type sqlServer struct {
 	replayCost, openCost, commitCost int
 	plan                             func(t *testing.T, s *sqlStore, query string) string
 	scan, sweeps                     *regexp.Regexp // a plan that reads all of a table, and one that searches the index of the sweep
+	deletes                          *regexp.Regexp // a plan that finds the rows of a sweep by their place
 	grow, analyze                    string
 	ends                             []string // that would end a transaction
 	undone                           []string // codes of errors after which nothing took effect
@@ -104,9 +105,10 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		migrations: migrate.PostgreSQL(),
 		schema:     "current_schema()",
 		replayCost: 1, openCost: 2, commitCost: 3,
-		plan:   postgresPlan,
-		scan:   regexp.MustCompile(`Seq Scan on semel_records`),
-		sweeps: regexp.MustCompile(`semel_records_expires.*\|\n.*Index Cond: .*expires <= `),
+		plan:    postgresPlan,
+		deletes: regexp.MustCompile(`Tid Scan on semel_records`),
+		scan:    regexp.MustCompile(`Seq Scan on semel_records`),
+		sweeps:  regexp.MustCompile(`semel_records_expires.*\|\n.*Index Cond: .*expires <= `),
 		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, NOT true, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
 		analyze:   "semel_records",
@@ -160,9 +162,10 @@ func overMariaDB(query string) *sqlServer {
 		migrations: migrate.MariaDB(),
 		schema:     "database()",
 		replayCost: 2, openCost: 2, commitCost: 6,
-		plan:   mariadbPlan,
-		scan:   regexp.MustCompile(`semel_records\|(ALL|index)\||\|r\|(ALL|index)\|`),
-		sweeps: regexp.MustCompile(`semel_records\|range\|[^|]*\|semel_records_expires\|`),
+		plan:    mariadbPlan,
+		deletes: regexp.MustCompile(`\|r\|eq_ref\|`),
+		scan:    regexp.MustCompile(`semel_records\|(ALL|index)\||\|r\|(ALL|index)\|`),
+		sweeps:  regexp.MustCompile(`semel_records\|range\|[^|]*\|semel_records_expires\|`),
 		grow: `INSERT INTO semel_records WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
 			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, NOT true, true,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
