@@ -169,6 +169,31 @@ func TestThePageIsServedAtTheSameAddress(t *testing.T) {
 	assert.Equal(t, d.send(t, http.MethodGet, "/.well-known/idempotency", "").Status, http.StatusOK)
 }
 
+func TestAKeyThatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "--verbose")
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/charges", strings.NewReader(order))
+	assert.NoError(t, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", "a\u009b31mb")
+	resp, err := http.DefaultClient.Do(req)
+	assert.NoError(t, err)
+	assert.NoError(t, resp.Body.Close())
+	assert.Eventually(t, "the key in the log", func() bool { return strings.Contains(d.log(), `"charge_key":"a\u009b31mb"`) })
+	assert.True(t, !strings.Contains(d.log(), "\u009b"), "the key is printed as it is")
+}
+
+func TestNoConnectionIsUsedTwice(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	for _, path := range []string{"/", "/demo/ledger", "/payments/p_1"} {
+		resp, err := http.Get(d.url + path)
+		assert.NoError(t, err)
+		assert.NoError(t, resp.Body.Close())
+		assert.True(t, resp.Close, "the connection after %s stays open", path)
+	}
+}
+
 func TestTheLogShowsWhatSemelSaidAndNoKey(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--verbose")

@@ -16,8 +16,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	_ "modernc.org/sqlite" // the driver "sqlite" of all three files
 
@@ -184,7 +187,23 @@ func (d *Demo) print(w io.Writer, line string) {
 	}
 	d.out.Lock()
 	defer d.out.Unlock()
-	fmt.Fprintln(w, line)
+	fmt.Fprintln(w, harmless(line))
+}
+
+// harmless writes what would steer a terminal as JSON would: there are names in
+// the lines that clients chose.
+func harmless(line string) string {
+	var b strings.Builder
+	for _, r := range line {
+		if unicode.IsPrint(r) || r == '\t' {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
 
 // Ready waits until both processes are up.

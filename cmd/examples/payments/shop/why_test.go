@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 		assert.Equal(t, why(keyless, both.requests[:2]), together+nothing)
 
 		again := new(logged).send("", passed, answered).requests[0]
-		often := append(both.requests[:2:2], again, again, again)
+		often := slices.Concat(both.requests[:2], []request{again, again, again})
 		assert.Contains(t, why(keyless, often), "It was sent 5 times, the second before the first had its answer. ")
 	})
 }
