@@ -38,6 +38,7 @@ type joint struct {
 	using   bool  // a statement is under way, or its rows are open
 	closed  bool  // the work has returned
 	lost    error // why the transaction is gone before that
+	failed  error // why it could not be opened, when the work last asked
 }
 
 var _ semel.Joint = (*joint)(nil)
@@ -74,7 +75,7 @@ func (j *joint) isOf(ctx context.Context) bool {
 func (j *joint) Opened() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tx != nil
+	return j.tx != nil || j.failed != nil
 }
 
 // What a transaction that is over answers with.
@@ -96,19 +97,31 @@ const (
 )
 
 // open opens the transaction at the first call. ctx bounds the wait for a
-// connection, and not the transaction.
+// connection, and not the transaction. Work that got none and ends as if it had
+// is refused like one that has lost it (R12); it may ask again.
 func (j *joint) open(ctx context.Context) (pgx.Tx, error) {
 	j.opening.Lock()
 	defer j.opening.Unlock()
-	if tx, base, err := j.state(); tx != nil || err != nil {
+	tx, base, err := j.state()
+	if tx != nil || err != nil {
 		return tx, err
-	} else if base.Err() != nil {
+	}
+	tx, err = j.openUnder(ctx, base)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.failed = err
+	return tx, err
+}
+
+// openUnder opens a transaction that ends with base.
+func (j *joint) openUnder(ctx, base context.Context) (pgx.Tx, error) {
+	if base.Err() != nil {
 		return nil, semel.NewError(semel.CodeCommitRefused, context.Cause(base), "pgxstore: no transaction is opened: the handler's context has ended")
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	limit := semel.DefaultHandlerDeadline
-	if deadline, ok := j.base.Deadline(); ok {
+	if deadline, ok := base.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
 	tx, err := j.begin(ctx, pgx.TxOptions{}, limit, &pgx.Batch{})
@@ -268,6 +281,9 @@ func (j *joint) close() error {
 		return err
 	case j.tx == nil:
 		j.closed = true
+		if j.failed != nil {
+			return j.failed
+		}
 		return misuse("there is no transaction to commit")
 	}
 	j.closed = true

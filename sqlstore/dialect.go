@@ -64,7 +64,12 @@ type faults struct {
 	// ended reports an error of dialect.released that means: the transaction
 	// is not there any more, and whoever ended it may have committed it.
 	ended func(error) bool
+	// stays reports one that means: the transaction is still there, and undone
+	// if it can be rolled back.
+	stays func(error) bool
 }
+
+func never(error) bool { return false }
 
 // statementLimit is how long a database works on, or waits with, a statement
 // of the store's own. It is shorter than semel.DefaultStoreTimeout, so that

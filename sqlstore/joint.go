@@ -28,6 +28,7 @@ type joint struct {
 	unwatch func() bool
 	closed  bool  // the work has returned
 	lost    error // why the transaction is gone before that
+	failed  error // why it could not be opened, when the work last asked
 }
 
 var _ semel.Joint = (*joint)(nil)
@@ -61,7 +62,7 @@ func (j *joint) isOf(ctx context.Context) bool {
 func (j *joint) Opened() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tx != nil
+	return j.tx != nil || j.failed != nil
 }
 
 var errClosed = misuse("the transaction is closed: the handler that it belongs to has returned")
@@ -71,7 +72,8 @@ var errClosed = misuse("the transaction is closed: the handler that it belongs t
 const openTimeout = semel.DefaultStoreTimeout
 
 // open opens the transaction at the first call. ctx bounds the wait for the
-// writer, and not the transaction.
+// writer, and not the transaction. Work that got none and ends as if it had is
+// refused like one that has lost it (R12); it may ask again.
 func (j *joint) open(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -82,7 +84,8 @@ func (j *joint) open(ctx context.Context) error {
 		return nil
 	}
 	if j.base.Err() != nil {
-		return semel.NewError(semel.CodeCommitRefused, context.Cause(j.base), "sqlstore: no transaction is opened: the handler's context has ended")
+		j.failed = semel.NewError(semel.CodeCommitRefused, context.Cause(j.base), "sqlstore: no transaction is opened: the handler's context has ended")
+		return j.failed
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -97,9 +100,10 @@ func (j *joint) open(ctx context.Context) error {
 	}
 	if err != nil {
 		end()
-		return unavailable(fmt.Errorf("open the business transaction: %w", err))
+		j.failed = unavailable(fmt.Errorf("open the business transaction: %w", err))
+		return j.failed
 	}
-	j.tx, j.end = tx, end
+	j.tx, j.end, j.failed = tx, end, nil
 	j.unwatch = context.AfterFunc(j.base, j.baseEnded)
 	return nil
 }
@@ -144,6 +148,9 @@ func (j *joint) close() (*sql.Tx, error) {
 		return nil, err
 	}
 	j.closed = true
+	if j.failed != nil {
+		return nil, refused(j.failed)
+	}
 	if j.tx == nil {
 		return nil, misuse("there is no transaction to commit")
 	}
@@ -161,7 +168,8 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
 	if _, err := tx.ExecContext(ctx, j.store.sql.released); err != nil {
 		err = fmt.Errorf("the business transaction ended before its time: %w", err)
-		if j.errors().ended(err) {
+		undone := j.errors().stays(err) && tx.Rollback() == nil
+		if !undone && j.errors().ended(err) {
 			return semel.Held{}, unavailable(err) // by whom, and how?
 		}
 		return semel.Held{}, refused(err) // COMMIT is never sent
@@ -207,6 +215,9 @@ func (j *joint) Rollback() error {
 	_, err := j.tx.ExecContext(ctx, j.store.sql.released)
 	if errors.Is(err, sql.ErrTxDone) {
 		return nil
+	}
+	if j.errors().stays(err) {
+		err = nil // ROLLBACK tells
 	}
 	for _, err := range []error{err, j.tx.Rollback()} {
 		if err != nil && !errors.Is(err, sql.ErrTxDone) && j.errors().ended(err) {

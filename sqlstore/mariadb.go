@@ -90,6 +90,7 @@ WHERE NOT EXISTS (SELECT 1 FROM semel_records WHERE scope = ? AND idempotency_ke
 				_, gone := errors.AsType[*goneError](err)
 				return errorNumber(err) == errNoSavepoint || gone && !isUndone(err)
 			},
+			stays: never,
 		},
 	}
 }

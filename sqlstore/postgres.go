@@ -125,6 +125,7 @@ SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 			refused: refusedByPostgres,
 			// No such savepoint, or no transaction.
 			ended: func(err error) bool { return slices.Contains([]string{"3B001", "25P01"}, sqlState(err)) },
+			stays: never,
 		},
 	}
 }

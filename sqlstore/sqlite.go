@@ -39,10 +39,12 @@ AND expires <= {asked} + ?`,
 		migrations: migrate.SQLite(),
 		syntax:     sqliteSyntax,
 		errors: faults{
-			again:   func(error) bool { return false },
+			again:   never,
 			refused: isUndone,
 			// The connection knows whether its transaction was rolled back.
 			ended: func(err error) bool { return !isUndone(err) },
+			// Rows of a statement that writes are not closed.
+			stays: isBusy,
 		},
 	}
 }

@@ -120,12 +120,27 @@ func (t *writeTx) Commit() error {
 // frame may be in the log all the same, and be recovered by the next process
 // that opens it. A driver that tells no codes leaves it open.
 func isRefusal(err error) bool {
-	const primary, busy, constraint = 0xff, 5, 19
+	const constraint = 19
+	return isBusy(err) || primaryCode(err) == constraint
+}
+
+// isBusy reports whether something else is in the way of a statement.
+func isBusy(err error) bool {
+	const busy = 5
+	return primaryCode(err) == busy
+}
+
+// primaryCode returns SQLite's code of an error without what it says more of
+// it, or 0.
+func primaryCode(err error) int {
 	coded, ok := errors.AsType[interface {
 		error
 		Code() int
 	}](err)
-	return ok && (coded.Code()&primary == busy || coded.Code()&primary == constraint)
+	if !ok {
+		return 0
+	}
+	return coded.Code() & 0xff
 }
 
 // Rollback undoes the transaction. It is an error if somebody else ended it,

@@ -247,6 +247,35 @@ func TestPgxTransactionThatEndedBehindItsBack(t *testing.T) {
 	})
 }
 
+func TestPgxTransactionThatCouldNotBeOpenedIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{})
+	res, err := newGuard(t, s, semel.Config{}).Run(t.Context(), pgxCall("k", semel.Joined), func(ctx context.Context) semel.Completion {
+		cut, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := pgxstore.Tx(cut)
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		return created // as if nothing had happened
+	})
+	assert.ErrorIs(t, err, semel.ErrCommitRefused)
+	assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+	assert.Equal(t, s.stateOf(t), semel.StateReleased)
+}
+
+func TestPgxTransactionThatCouldBeOpenedAtLastIsOne(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{})
+	_, err := newGuard(t, s, semel.Config{}).Run(t.Context(), pgxCall("k", semel.Joined), func(ctx context.Context) semel.Completion {
+		cut, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := pgxstore.Tx(cut)
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		return pgxPayOnce(ctx)
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, s.payments(t), 1)
+}
+
 func TestPgxTransactionBelongsToItsHandler(t *testing.T) {
 	t.Parallel()
 	t.Run("statements that would end it are refused, and it goes on", func(t *testing.T) {

@@ -207,3 +207,53 @@ func mustBeGone(ctx context.Context, t *testing.T, tx *sqlstore.JoinedTx, before
 		assert.Contains(t, err.Error(), "the transaction is gone", name)
 	}
 }
+
+func TestJoinedTxThatCouldNotBeOpenedIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	res, err := newGuard(t, s, semel.Config{}).Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
+		release := stall(t, s)
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		_, err := sqlstore.Tx(short)
+		assert.ErrorIs(t, err, semel.ErrStoreUnavailable)
+		release()
+		return created // as if nothing had happened
+	})
+	assert.ErrorIs(t, err, semel.ErrCommitRefused)
+	assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+	rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+	assert.NoError(t, err)
+	assert.Equal(t, rec.State, semel.StateReleased)
+	assert.Equal(t, s.payments(t), 0)
+}
+
+func TestJoinedTxWithOpenRowsOfAWriteIsUndone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		end  semel.Completion
+		code *semel.Error
+	}{
+		{"when the work is done", created, semel.ErrCommitRefused},
+		{"when the work took no effect", semel.Completion{Verdict: semel.VerdictNotApplied}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSQLite(t)
+			res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
+				rows, err := mustTx(ctx, t).QueryContext(ctx, "INSERT INTO payments (key) VALUES ('a'), ('b'), ('c') RETURNING id") //nolint:rowserrcheck,sqlclosecheck // this is the fault.
+				assert.NoError(t, err)
+				assert.True(t, rows.Next(), "there is a row")
+				return c.end
+			})
+			if c.code != nil {
+				assert.ErrorIs(t, err, c.code)
+			} else {
+				assert.NoError(t, err)
+			}
+			assert.Equal(t, res.Outcome, semel.OutcomeReleased)
+			assert.Equal(t, s.payments(t), 0)
+		})
+	}
+}
