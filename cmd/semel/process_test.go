@@ -186,7 +186,7 @@ func TestAKeyThatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 func TestAPageWhoseNameLeadsHereIsToldNothing(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
-	for _, path := range []string{"/demo/log", "/"} {
+	for _, path := range []string{"/demo/log", "/", "/shop/live"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+path, nil)
 		assert.NoError(t, err)
 		req.Host = "rebound.example"

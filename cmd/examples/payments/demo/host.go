@@ -8,9 +8,10 @@ import (
 	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
-// local refuses requests under a name that is not this machine's own, where it
-// is listened on for this machine alone: a page from elsewhere whose name was
-// made to lead here still has that name (DNS rebinding).
+// local refuses to show or set the demo under a name that is not this machine's
+// own, where it is listened on for this machine alone: a page from elsewhere
+// whose name was made to lead here still has that name (DNS rebinding). The
+// doors are for everybody, under any name.
 func local(addr net.Addr, next http.Handler) http.Handler {
 	if at, ok := addr.(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -20,7 +21,9 @@ func local(addr net.Addr, next http.Handler) http.Handler {
 		if err != nil {
 			host = strings.Trim(r.Host, "[]")
 		}
-		if !strings.EqualFold(host, "localhost") && !net.ParseIP(host).IsLoopback() {
+		own := strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+		inside := r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/demo/") || strings.HasPrefix(r.URL.Path, "/shop/")
+		if inside && !own {
 			payments.NewProblem(http.StatusMisdirectedRequest, "host-unknown", "the demo listens on this machine alone and answers under its own names, such as localhost").Write(w)
 			return
 		}
