@@ -183,6 +183,20 @@ func TestAKeyThatIsPrintedDoesNotSteerTheTerminal(t *testing.T) {
 	assert.True(t, !strings.Contains(d.log(), "\u009b"), "the key is printed as it is")
 }
 
+func TestAPageWhoseNameLeadsHereIsToldNothing(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t)
+	for _, path := range []string{"/demo/log", "/", "/shop/live"} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.url+path, nil)
+		assert.NoError(t, err)
+		req.Host = "rebound.example"
+		resp, err := http.DefaultClient.Do(req)
+		assert.NoError(t, err)
+		assert.NoError(t, resp.Body.Close())
+		assert.Equal(t, resp.StatusCode, http.StatusMisdirectedRequest, "%s", path)
+	}
+}
+
 func TestNoConnectionIsUsedTwice(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -93,6 +94,15 @@ func openTab(t *testing.T, browser context.Context, scripts bool) tab {
 func (b tab) run(scripts bool) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
+	assert.NoError(b.t, err)
+}
+
+// block keeps what matches the pattern from loading.
+func (b tab) block(pattern string) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, network.SetBlockedURLs, network.SetBlockedURLsParams{
+		URLPatterns: []*network.BlockPattern{{URLPattern: pattern, Block: true}},
+	})
 	assert.NoError(b.t, err)
 }
 

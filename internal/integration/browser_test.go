@@ -155,6 +155,20 @@ func TestShopPage(t *testing.T) {
 		b.waitFor("#stale:not([hidden])")
 	})
 
+	t.Run("with JavaScript a page whose htmx did not load works as without, and its money is true", func(t *testing.T) {
+		t.Parallel()
+		d := startDemo(t, program)
+		b := openTab(t, browser, true)
+		b.block("*://*:*/shop/vendor/*")
+		b.scripts = false // each press brings a page
+		b.open(d.base + "/?fault=none")
+		b.press("twice all")
+		b.waitForState("keyed", "paid")
+		assert.Contains(t, b.text("#account-keyed"), "$25.00 taken for 1 order of $25.00")
+		assert.Contains(t, b.text("#account-keyless"), "$50.00 taken for 1 order of $25.00")
+		assert.Equal(t, d.ledger("keyless"), paidTwice)
+	})
+
 	t.Run("without JavaScript an answer reloaded is the same order sent again", func(t *testing.T) {
 		t.Parallel()
 		d := startDemo(t, program)

@@ -136,7 +136,7 @@ func (d *Demo) prepare(ctx context.Context) error {
 		return err
 	}
 	d.server = &http.Server{
-		Handler:           f.Handler(),
+		Handler:           local(d.listener.Addr(), f.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       semel.DefaultBodyReadTimeout,
 		ErrorLog:          slog.NewLogLogger(d.cfg.Logger.Handler(), slog.LevelDebug),

@@ -5,6 +5,12 @@
 
 import { refresh, Till } from "./till.js";
 
+// Without htmx, which did not load then, the figures would stay as they were.
+// The page is left as it is without a script: each press brings all of it anew.
+if (!window.htmx) {
+  await new Promise(() => {});
+}
+
 const form = document.querySelector("#shop");
 const tills = [...document.querySelectorAll(".till")].map((section) => new Till(section));
 const at = (where) => tills.filter((till) => where === "all" || till.name === where);
