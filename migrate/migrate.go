@@ -95,9 +95,21 @@ func Version(ctx context.Context, db *sql.DB, s Set) (int, error) {
 	if tables == 0 {
 		return 0, nil
 	}
+	return readVersion(ctx, db)
+}
+
+// queryer is a *sql.DB or a *sql.Tx.
+type queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func readVersion(ctx context.Context, q queryer) (int, error) {
 	var version int
-	if err := db.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
+	if err := q.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
 		return 0, fmt.Errorf("migrate: read semel_migrations: %w", err)
+	}
+	if version < 0 {
+		return 0, fmt.Errorf("migrate: semel_migrations has version %d, which no migration writes: restore the table, or delete the row if Semel has no tables yet", version)
 	}
 	return version, nil
 }
@@ -130,9 +142,9 @@ func (s Set) inTx(ctx context.Context, db *sql.DB, change func(*sql.Tx, int) err
 	if _, err := tx.ExecContext(ctx, createTable); err != nil {
 		return fmt.Errorf("migrate: create semel_migrations: %w", err)
 	}
-	var version int
-	if err := tx.QueryRowContext(ctx, selectVersion).Scan(&version); err != nil {
-		return fmt.Errorf("migrate: read semel_migrations: %w", err)
+	version, err := readVersion(ctx, tx)
+	if err != nil {
+		return err
 	}
 	if err := change(tx, version); err != nil {
 		return err

@@ -18,6 +18,10 @@ const columns = `scope, idempotency_key, version, state, is_open, generation, op
 // inside a transaction (R23).
 const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
+// asked is when the statement was sent: one value for the whole of it, so that
+// an index is searched for it, which it is not for a volatile function.
+const asked = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
+
 // clock reads it once for a statement.
 const clock = `clock AS MATERIALIZED (SELECT ` + now + ` AS now)`
 

@@ -11,14 +11,15 @@ import (
 // another sweeper has, or a new claim, is left to it.
 const lockRaised = `WITH r AS MATERIALIZED (
 	SELECT ` + columns + ` FROM semel_records
-	WHERE expires <= ` + now + ` AND generation > 0 ORDER BY expires LIMIT $1::integer FOR UPDATE SKIP LOCKED)
+	WHERE expires <= ` + asked + ` AND generation > 0 ORDER BY expires LIMIT $1::integer FOR UPDATE SKIP LOCKED)
 SELECT ` + now + `, r.* FROM r`
 
 // deleteExpired tests expiry again for the row that it deletes, and not only
-// for the list that it works from.
+// for the list that it works from; in no form that an index has, since that
+// would read all that has expired.
 const deleteExpired = `DELETE FROM semel_records
-WHERE expires <= ` + now + ` AND ctid = ANY (ARRAY (
-	SELECT ctid FROM semel_records WHERE expires <= ` + now + ` AND generation = 0
+WHERE coalesce(expires <= ` + asked + `, FALSE) AND ctid = ANY (ARRAY (
+	SELECT ctid FROM semel_records WHERE expires <= ` + asked + ` AND generation = 0
 	ORDER BY expires LIMIT $1::integer FOR UPDATE SKIP LOCKED))`
 
 // Sweep removes at most limit expired records, in one short transaction, and

@@ -12,6 +12,8 @@ import (
 // dialect is what one database says differently from another: data, and how
 // its errors are read. The behaviour is the same for all.
 type dialect struct {
+	// example is an import that registers a driver, and the driver's name.
+	example string
 	// now is the clock in microseconds since 1970, read once the statement
 	// holds the row's lock; asked is the time at which the statement was sent,
 	// which is one value for the whole of it and can be looked up in an index.
@@ -22,6 +24,9 @@ type dialect struct {
 	// ignore is what an INSERT adds to insert nothing where the key is taken.
 	ignore string
 	sweep  string
+	// schema is that of the store's tables with a dot, where a temporary table
+	// that a handler makes would come before them. It is empty elsewhere.
+	schema string
 	// numbered placeholders are $1, $2, …; else they are question marks.
 	numbered bool
 
@@ -93,6 +98,7 @@ func (d *dialect) statements(shift string) statements {
 		now, asked = now+" + "+shift, asked+" + "+shift
 	}
 	fill := strings.NewReplacer(
+		"semel_records", d.schema+"semel_records", "semel_audit", d.schema+"semel_audit",
 		"{now}", now, "{asked}", asked, "{lock}", d.lock, "{lockFree}", d.lockFree,
 		"{columns}", columns, "{claimed}", claimedColumns(),
 	)

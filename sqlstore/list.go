@@ -33,7 +33,8 @@ func (s *Store) text(statement string) string {
 	if shift := s.hooks.ClockShift; shift != "" {
 		now, asked = now+" + "+shift, asked+" + "+shift
 	}
-	fill := strings.NewReplacer("{now}", now, "{asked}", asked, "{columns}", columns)
+	schema := s.dialect.schema
+	fill := strings.NewReplacer("semel_records", schema+"semel_records", "semel_sweep", schema+"semel_sweep", "{now}", now, "{asked}", asked, "{columns}", columns)
 	return s.dialect.placeholders(fill.Replace(statement))
 }
 

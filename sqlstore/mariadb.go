@@ -59,6 +59,7 @@ func mariadb() *dialect {
 		waited  = "MOD(MOD(TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6)), 900000000) + 900000000, 900000000)"
 	)
 	return &dialect{
+		example:  `_ "github.com/go-sql-driver/mysql", whose name is "mysql"`,
 		now:      "(" + started + " + " + waited + ")",
 		asked:    started,
 		lock:     " FOR UPDATE",

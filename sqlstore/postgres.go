@@ -95,6 +95,7 @@ func settings(all []setting, local bool) string {
 // not.
 func postgres() *dialect {
 	return &dialect{
+		example:  `_ "github.com/jackc/pgx/v5/stdlib", whose name is "pgx"`,
 		now:      "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		asked:    "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint",
 		lock:     " FOR UPDATE",

@@ -33,7 +33,7 @@ type setUp struct {
 // openServer opens the two pools of a server's database and tries both, the
 // business's first: try may refuse the server before any setting is made.
 func openServer(driverName, dsn string, d *dialect, own, business setUp, try func(ctx context.Context, business *sql.DB) error) (*Handles, error) {
-	base, err := baseConnector(driverName, dsn)
+	base, err := baseConnector(driverName, dsn, d.example)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (h *Handles) class(ctx context.Context) (semel.StoreClass, error) {
 }
 
 // baseConnector returns the driver's own connector for dsn.
-func baseConnector(driverName, dsn string) (driver.Connector, error) {
-	drv, err := registered(driverName)
+func baseConnector(driverName, dsn, example string) (driver.Connector, error) {
+	drv, err := registered(driverName, example)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -27,8 +28,12 @@ const busyTimeout = statementLimit
 func sqlite() *dialect {
 	const now = "CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER) * 1000"
 	return &dialect{
+		example: `_ "modernc.org/sqlite", whose name is "sqlite"`,
+
 		now:   now,
 		asked: now,
+		// The one writer has the temporary tables of every handler before.
+		schema: "main.",
 		// It tests expiry again for the row it deletes, and not only for the
 		// list that it works from.
 		sweep: `DELETE FROM semel_records WHERE id IN (
@@ -73,7 +78,8 @@ var sqlitePragmas = []string{
 // Errors match semel.ErrConfig for a path that cannot be used, else
 // semel.ErrStoreUnavailable.
 func OpenSQLite(driverName, path string) (*Handles, error) {
-	drv, err := registered(driverName)
+	d := sqlite()
+	drv, err := registered(driverName, d.example)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func OpenSQLite(driverName, path string) (*Handles, error) {
 		Write: sql.OpenDB(&connector{driver: drv, dsn: dsn, writes: true}),
 		Read:  sql.OpenDB(&connector{driver: drv, dsn: dsn}),
 
-		dialect: sqlite(),
+		dialect: d,
 	}
 	h.own, h.ownRead = h.Write, h.Read
 	h.Write.SetMaxOpenConns(1)
@@ -114,10 +120,11 @@ func (h *Handles) try() error {
 
 // registered returns the driver of that name. sql.Open is the only way to ask
 // for it, and connects to nothing.
-func registered(driverName string) (driver.Driver, error) {
+func registered(driverName, example string) (driver.Driver, error) {
 	db, err := sql.Open(driverName, "")
 	if err != nil {
-		return nil, semel.NewError(semel.CodeConfig, err, `sqlstore: driver %q: import it in your program, as in import _ "modernc.org/sqlite"`, driverName)
+		names := cmp.Or(strings.Join(sql.Drivers(), ", "), "none")
+		return nil, semel.NewError(semel.CodeConfig, err, "sqlstore: there is no driver %q; registered drivers: %s; import it in your program, as in import %s", driverName, names, example)
 	}
 	defer db.Close()
 	return db.Driver(), nil
@@ -150,6 +157,9 @@ func makeFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if target, err := os.Readlink(path); err == nil {
+			return makeFile(linked(path, target))
+		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			return nil // another process was faster
@@ -164,6 +174,16 @@ func makeFile(path string) error {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
 	return nil
+}
+
+// linked returns what the link at path means with target. The path is not
+// cleaned: the folder before a ".." may be a link too.
+func linked(path, target string) string {
+	if filepath.IsAbs(target) {
+		return target
+	}
+	dir, _ := filepath.Split(path)
+	return dir + target
 }
 
 // connector opens and sets up the connections of one handle.

@@ -24,6 +24,10 @@ CREATE FUNCTION semel_test.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsq
 BEGIN
 	RETURN pg_catalog.clock_timestamp() + (SELECT micros FROM semel_test.shift) * interval '1 microsecond';
 END $$;
+CREATE FUNCTION semel_test.statement_timestamp() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN pg_catalog.statement_timestamp() + (SELECT micros FROM semel_test.shift) * interval '1 microsecond';
+END $$;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = semel_test, pg_catalog, public', current_database()); END $$;`
 
 // testCounter counts the rows that are written to the table of keys, also by

@@ -153,7 +153,7 @@ func TestPgxPlansStayWithTheIndex(t *testing.T) {
 	s.exec(t, `INSERT INTO semel_records SELECT convert_to('many', 'UTF8'), convert_to(n::text, 'UTF8'), version, state, is_open, generation, operation_id, token, attempt,
 		raw_digest, meaning_digest, policy, credential, trace, all_in_tx, reply_started, reply_kept,
 		created, first_started, claimed, renewed, lease_end, finished, expires, status, header, body
-		FROM (SELECT * FROM semel_records LIMIT 1) AS one, generate_series(1, 20000) AS n`)
+		FROM (TABLE semel_records LIMIT 1) AS one, generate_series(1, 20000) AS n`)
 	use(100)
 	s.Close() // its connections then tell what they have done
 	assert.Eventually(t, "the server has counted", func() bool {
@@ -161,6 +161,8 @@ func TestPgxPlansStayWithTheIndex(t *testing.T) {
 	})
 	assert.Equal(t, s.number(t, `SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'semel_records'`), 1,
 		"times that the table was read from end to end: once, to fill it")
+	assert.True(t, s.number(t, `SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'semel_records_expires'`) < 1000,
+		"a sweep reads what has expired, and no more")
 }
 
 // TestPgxSharesItsTablesWithSQLStore: a fleet may have both.

@@ -109,7 +109,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		deletes: regexp.MustCompile(`Tid Scan on semel_records`),
 		scan:    regexp.MustCompile(`Seq Scan on semel_records`),
 		sweeps:  regexp.MustCompile(`semel_records_expires.*\|\n.*Index Cond: .*expires <= `),
-		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, NOT true, true,
+		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, NOT true, NOT false,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
 		analyze:   "semel_records",
 		killAll:   "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -167,7 +167,7 @@ func overMariaDB(query string) *sqlServer {
 		scan:    regexp.MustCompile(`semel_records\|(ALL|index)\||\|r\|(ALL|index)\|`),
 		sweeps:  regexp.MustCompile(`semel_records\|range\|[^|]*\|semel_records_expires\|`),
 		grow: `INSERT INTO semel_records WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
-			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, NOT true, true,
+			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, NOT true, NOT false,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
 		analyze: "TABLE semel_records",
 		session: "SELECT connection_id()",

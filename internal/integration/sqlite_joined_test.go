@@ -373,7 +373,7 @@ func TestJoinedCommit(t *testing.T) {
 		res, err := runJoined(t, s, func(ctx context.Context) semel.Completion {
 			done := payOnce(ctx)
 			tap.fail(func(query string) error {
-				if !strings.HasPrefix(query, "UPDATE semel_records") {
+				if !strings.HasPrefix(query, "UPDATE main.semel_records") {
 					return nil
 				}
 				tap.fail(nil, nil) // it is the first that fails: the next is the release
@@ -423,4 +423,25 @@ func TestJoinedUndoKeepsTheReplyAndNotTheRows(t *testing.T) {
 		assert.Equal(t, res.Reply.Status, 402)
 	}
 	assert.Equal(t, s.payments(t), 0)
+}
+
+func TestJoinedCommitWritesTheStoresOwnTables(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	for _, key := range []string{"first", "second"} { // which finds what the first has left
+		call := joined(key)
+		res, err := newGuard(t, s, semel.Config{}).Run(t.Context(), call, func(ctx context.Context) semel.Completion {
+			for _, table := range []string{"semel_records", "semel_audit"} {
+				_, err := mustTx(ctx, t).ExecContext(ctx, "CREATE TEMP TABLE IF NOT EXISTS "+table+" AS SELECT * FROM main."+table) //nolint:unqueryvet // all that it has
+				assert.NoError(t, err)
+			}
+			return payOnce(ctx)
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		rec, err := s.Get(t.Context(), call.Scope, key)
+		assert.NoError(t, err)
+		assert.Equal(t, rec.State, semel.StateDone, "what others see")
+	}
+	assert.Equal(t, s.payments(t), 2)
 }

@@ -94,6 +94,30 @@ func TestSQLiteTakesAnyFileName(t *testing.T) {
 	}
 }
 
+func TestSQLiteMakesTheFileBehindALinkForItsOwnerOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	assert.NoError(t, os.Mkdir(data, 0o700))
+	for name, target := range map[string]string{
+		"a relative link": "data/relative.db",
+		"an absolute one": filepath.Join(data, "absolute.db"),
+		"a link to one":   "a relative link to be",
+	} {
+		link := filepath.Join(dir, name)
+		assert.NoError(t, os.Symlink(target, link))
+		if name == "a link to one" {
+			assert.NoError(t, os.Symlink("data/../data/second.db", filepath.Join(dir, target)))
+		}
+		s, err := openSQLite(t.Context(), "sqlite", link)
+		assert.NoError(t, err, name)
+		assert.NoError(t, s.handles.Close())
+		info, err := os.Stat(link)
+		assert.NoError(t, err)
+		assert.Equal(t, info.Mode().Perm(), os.FileMode(0o600), name)
+	}
+}
+
 func TestSQLiteSaysWhatIsWrongWithAPath(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -113,7 +137,7 @@ func TestSQLiteSaysWhatIsWrongWithAPath(t *testing.T) {
 		{"in a directory that is not there", "sqlite", filepath.Join(dir, "no", "x.db"), semel.ErrConfig, "no such file or directory"},
 		{"under a file", "sqlite", filepath.Join(text, "x.db"), semel.ErrConfig, "not a directory"},
 		{"a file of something else", "sqlite", text, semel.ErrStoreUnavailable, "not a database"},
-		{"a driver that is not there", "nosuch", filepath.Join(dir, "x.db"), semel.ErrConfig, "import it in your program"},
+		{"a driver that is not there", "nosuch", filepath.Join(dir, "x.db"), semel.ErrConfig, `there is no driver "nosuch"; registered drivers: ` + strings.Join(sql.Drivers()[:1], "")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -119,6 +119,20 @@ func TestMigrate(t *testing.T) {
 		_, err = migrate.Down(t.Context(), h.Write, migrate.SQLite())
 		assert.ErrorIs(t, err, migrate.ErrNewer)
 	})
+	t.Run("refuses a version that no migration has", func(t *testing.T) {
+		t.Parallel()
+		h := newHandles(t)
+		_, err := migrate.Up(t.Context(), h.Write, migrate.SQLite())
+		assert.NoError(t, err)
+		_, err = h.Write.Exec("UPDATE semel_migrations SET version = -1")
+		assert.NoError(t, err)
+		_, down := migrate.Down(t.Context(), h.Write, migrate.SQLite())
+		_, version := migrate.Version(t.Context(), h.Read, migrate.SQLite())
+		for name, err := range map[string]error{"up": sqlstore.Migrate(t.Context(), h), "down": down, "version": version} {
+			assert.True(t, err != nil, name)
+			assert.Contains(t, err.Error(), "semel_migrations has version -1", name)
+		}
+	})
 	t.Run("applies all of a migration or nothing", func(t *testing.T) {
 		t.Parallel()
 		h := newHandles(t)
