@@ -36,6 +36,12 @@ const (
 	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
 )
 
+// byOwnTables is byIndex for the end of the transaction. It has the tables of
+// the store found before temporary ones of the same name, which come first
+// where search_path does not name them.
+const byOwnTables = `SELECT set_config('enable_seqscan', 'off', true),
+	set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), 'pg_temp'), true)`
+
 // endClaimed ends a claim that has no end yet, as [semel.Record.Finish] does:
 // whoever holds it may still say that it is done, lapsed or unknown (R16, M5).
 const endClaimed = `WITH ` + clock + `, mark AS (SELECT $11::text AS yours),

@@ -117,7 +117,7 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 		opened: fmt.Sprintf(`SELECT set_config(s.name, s.value, true) FROM (VALUES
 	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE current_setting(s.name) = '0';
 SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
-		released:   "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
+		released:   "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true) + ", " + temporaryLast,
 		durable:    `SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'`,
 		migrations: migrate.PostgreSQL(),
 		syntax:     postgresSyntax,
@@ -130,6 +130,10 @@ SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		},
 	}
 }
+
+// temporaryLast has the tables of the store found before temporary ones of the
+// same name, which come first where search_path does not name them.
+const temporaryLast = `set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), 'pg_temp'), true)`
 
 // postgresClaim returns the record that it makes or finds. A rival's, committed
 // since the statement began, is neither made nor seen.

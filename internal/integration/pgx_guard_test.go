@@ -440,3 +440,19 @@ func TestPgxTransactionEndsAtTheDeadline(t *testing.T) {
 		assert.Equal(t, s.payments(t), want)
 	})
 }
+
+func TestPgxCommitWritesTheStoresOwnTables(t *testing.T) {
+	t.Parallel()
+	eachTxMode(t, func(t *testing.T, mode semel.Mode) {
+		t.Helper()
+		s := newPgx(t, pgxConfig{})
+		res, err := runPgx(t, s, mode, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
+			mustExec(ctx, t, tx, "CREATE TEMPORARY TABLE semel_records AS TABLE semel_records")
+			return pgxPayOnce(ctx)
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+		assert.Equal(t, s.stateOf(t), semel.StateDone, "what others see")
+		assert.Equal(t, s.payments(t), 1)
+	})
+}

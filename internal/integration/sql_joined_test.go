@@ -480,3 +480,18 @@ func TestServersFinishInATransactionThatCannotCommit(t *testing.T) {
 		assert.Equal(t, s.payments(t), 0, "payments")
 	})
 }
+
+func TestPostgresJoinedCommitWritesTheStoresOwnTables(t *testing.T) {
+	t.Parallel()
+	s := newSQL(t, "PostgreSQL")
+	res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
+		mustExecute(ctx, t, tx, "CREATE TEMPORARY TABLE semel_records AS TABLE semel_records")
+		mustExecute(ctx, t, tx, s.server.insert, "paid")
+		return created
+	})
+	assert.NoError(t, err)
+	assert.Equal(t, res.Outcome, semel.OutcomeExecuted)
+	rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+	assert.NoError(t, err)
+	assert.Equal(t, rec.State, semel.StateDone, "what others see")
+}
