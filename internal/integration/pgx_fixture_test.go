@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,24 +68,78 @@ func newPgx(t testing.TB, cfg pgxConfig) *pgxStore {
 
 func newPgxOn(t testing.TB, server *services.Postgres, cfg pgxConfig) *pgxStore {
 	t.Helper()
-	url := server.NewDatabase(t)
+	return openPgx(t, server, preparedPgx(t, server), cfg)
+}
+
+// preparedPgx returns a new database with all tables, and a clock of its own.
+func preparedPgx(t testing.TB, server *services.Postgres) (url string) {
+	t.Helper()
+	url = server.NewDatabase(t)
+	// Not through the pooler, whose connections would outlive the change of
+	// the search path.
+	assert.NoError(t, pgxstore.Migrate(t.Context(), url))
+	conn, err := pgx.Connect(t.Context(), url)
+	assert.NoError(t, err)
+	defer conn.Close(context.Background()) //nolint:errcheck // what it was asked for is done.
+	for _, script := range []string{testClock, testCounter, pgxPayments} {
+		_, err := conn.Exec(t.Context(), script)
+		assert.NoError(t, err, script)
+	}
+	return url
+}
+
+// openPgx returns a store in a database that was prepared.
+func openPgx(t testing.TB, server *services.Postgres, url string, cfg pgxConfig) *pgxStore {
+	t.Helper()
 	s := &pgxStore{config: cfg, url: url + cfg.query}
 	if cfg.pgbouncer {
 		s.url = strings.Replace(url, server.Addr(), services.SharedPgBouncer(t).Addr(), 1) + cfg.query
 	}
-	// Not through the pooler, whose connections would outlive the change of
-	// the search path.
-	assert.NoError(t, pgxstore.Migrate(t.Context(), url))
 	var err error
 	s.admin, err = pgx.Connect(t.Context(), url)
 	assert.NoError(t, err)
 	t.Cleanup(func() { s.admin.Close(context.Background()) }) //nolint:errcheck // the test is over.
-	for _, script := range []string{testClock, testCounter, pgxPayments} {
-		s.exec(t, script)
-	}
+	s.exec(t, `SET search_path = public`)                     // and the clock is the server's
 	s.Store, err = pgxstore.Open(t.Context(), s.url, cfg.Config)
 	assert.NoError(t, err)
 	t.Cleanup(s.Close)
+	return s
+}
+
+// emptiedPgx are databases that tests of the contract have done with, for each
+// way: making one takes longer than most of these tests.
+var (
+	emptiedPgxMu sync.Mutex
+	emptiedPgx   = map[string][]string{}
+)
+
+// emptyPgx returns a store without a record for t, in a database that later
+// tests of whole may have.
+func emptyPgx(whole, t testing.TB, way string) *pgxStore {
+	t.Helper()
+	server := services.SharedPostgres(t)
+	var url string
+	emptiedPgxMu.Lock()
+	if all := emptiedPgx[way]; len(all) > 0 {
+		url, emptiedPgx[way] = all[0], all[1:]
+	}
+	emptiedPgxMu.Unlock()
+	if url == "" {
+		url = preparedPgx(whole, server)
+	}
+	s := openPgx(t, server, url, pgxWays[way])
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, postgresBusy) == 0 })
+		s.exec(t, postgresEmpty)
+		s.exec(t, `UPDATE semel_test.shift SET micros = 0`)
+		s.exec(t, `UPDATE semel_sweep SET taken = 0`)
+		emptiedPgxMu.Lock()
+		defer emptiedPgxMu.Unlock()
+		emptiedPgx[way] = append(emptiedPgx[way], url)
+	})
 	return s
 }
 

@@ -22,17 +22,17 @@ var pgxWays = map[string]pgxConfig{
 
 func TestPgxMeetsTheContract(t *testing.T) {
 	t.Parallel()
-	for way, cfg := range pgxWays {
+	for way := range pgxWays {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			storetest.Run(t, pgxHarness(cfg))
+			storetest.Run(t, pgxHarness(t, way))
 		})
 	}
 }
 
-func pgxHarness(cfg pgxConfig) storetest.Harness {
+func pgxHarness(whole *testing.T, way string) storetest.Harness {
 	return storetest.Harness{
-		New:     func(t *testing.T) semel.Store { return newPgx(t, cfg) },
+		New:     func(t *testing.T) semel.Store { return emptyPgx(whole, t, way) },
 		Advance: func(t *testing.T, s semel.Store, d time.Duration) { itsPgx(s).advance(t, d) },
 		Writes:  func(t *testing.T, s semel.Store) int64 { return itsPgx(s).writes(t) },
 		Stall:   func(t *testing.T, s semel.Store) func() { return itsPgx(s).stall(t) },

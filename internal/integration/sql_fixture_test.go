@@ -93,9 +93,8 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 				'BEGIN PERFORM nextval(''writes''); RETURN NULL; END'`,
 			"CREATE TRIGGER count_write AFTER INSERT OR UPDATE OR DELETE ON semel_records FOR EACH ROW EXECUTE FUNCTION count_write()",
 		},
-		busy: "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()",
-		// The log refuses to be emptied.
-		empty:      []string{"SET session_replication_role = replica; TRUNCATE semel_records, semel_audit, payments; RESET session_replication_role"},
+		busy:       postgresBusy,
+		empty:      []string{postgresEmpty},
 		writes:     "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM writes",
 		stall:      []string{"BEGIN", "LOCK TABLE semel_records IN EXCLUSIVE MODE"},
 		resume:     "ROLLBACK",
@@ -260,6 +259,13 @@ func (db sqlDatabase) store(t testing.TB, way string) *sqlStore {
 var (
 	emptiedMu sync.Mutex
 	emptied   = map[string][]sqlDatabase{}
+)
+
+// What PostgreSQL is asked between two tests in one database. The log refuses to
+// be emptied.
+const (
+	postgresBusy  = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()"
+	postgresEmpty = "SET session_replication_role = replica; TRUNCATE semel_records, semel_audit, payments; RESET session_replication_role"
 )
 
 // emptySQL returns a store without a record for t, in a database that later
