@@ -30,7 +30,9 @@ func TestPgxMeetsTheContract(t *testing.T) {
 	}
 }
 
-func pgxHarness(whole *testing.T, way string) storetest.Harness {
+func pgxHarness(t *testing.T, way string) storetest.Harness {
+	t.Helper()
+	whole := t
 	return storetest.Harness{
 		New:     func(t *testing.T) semel.Store { return emptyPgx(whole, t, way) },
 		Advance: func(t *testing.T, s semel.Store, d time.Duration) { itsPgx(s).advance(t, d) },
