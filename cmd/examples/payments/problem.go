@@ -48,6 +48,7 @@ var titles = map[string]string{
 	"crowd-invalid":            "The run cannot be started",
 	"crowd-running":            "A run is under way",
 	"setting-invalid":          "The setting cannot be changed",
+	"host-unknown":             "The demo does not answer under this name",
 }
 
 // ProblemCodes returns the codes of all problems, each with a section in

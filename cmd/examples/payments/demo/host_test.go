@@ -34,3 +34,21 @@ func TestADemoForThisMachineAnswersUnderItsOwnNamesOnly(t *testing.T) {
 		assert.Equal(t, w.Code, c.want, "%s at %v", c.host, c.at)
 	}
 }
+
+func TestTheDoorsAnswerUnderAnyName(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]int{
+		"/payments":        http.StatusOK,
+		"/unsafe/payments": http.StatusOK,
+		"/naive/payments":  http.StatusOK,
+		"/metrics":         http.StatusOK,
+		"/":                http.StatusMisdirectedRequest,
+		"/shop/live":       http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "shop.example"
+		w := httptest.NewRecorder()
+		local(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		assert.Equal(t, w.Code, want, path)
+	}
+}

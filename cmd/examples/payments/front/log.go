@@ -134,10 +134,7 @@ func (l *Log) Line(line string) {
 		return
 	}
 	id, err := strconv.ParseInt(about.Request, 10, 64)
-	if err != nil {
-		return
-	}
-	if id == 0 {
+	if err != nil || id == 0 {
 		return
 	}
 	defer l.bell.ring()

@@ -84,8 +84,8 @@ func newClient(base *url.URL, within time.Duration) *client {
 }
 
 // pay sends one payment request, which meets that fault and none that somebody
-// else has armed. An error means that no whole answer came
-// within the time allowed, which says nothing about the charge.
+// else has armed. An error means that no whole answer came within the time
+// allowed, which says nothing about the charge.
 func (c *client) pay(ctx context.Context, door payments.Door, in intent, body string, met payments.Fault) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()

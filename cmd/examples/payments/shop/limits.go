@@ -22,16 +22,16 @@ const (
 // limits are the numbers that the page and its script go by.
 type limits struct {
 	Patience, FirstPause, LongestPause time.Duration
-	Tries, Times, Latest               int
-	Shoppers, Trouble, AtOnce          int
+	Tries, Latest                      int
+	Shoppers, Trouble                  int
 }
 
 // newLimits are those of a page whose tills wait so long for an answer.
 func newLimits(patience time.Duration) limits {
 	return limits{
 		Patience: patience, FirstPause: firstPause, LongestPause: longestPause,
-		Tries: maxTries, Times: maxTimes, Latest: shownRequests,
-		Shoppers: crowd.MaxShoppers, Trouble: crowd.MaxTrouble, AtOnce: crowd.AtOnce,
+		Tries: maxTries, Latest: shownRequests,
+		Shoppers: crowd.MaxShoppers, Trouble: crowd.MaxTrouble,
 	}
 }
 

@@ -21,8 +21,8 @@
 // says that something has changed; the page then fetches /shop/live, which is
 // rendered by the same templates as the page.
 //
-// Faults must never meet "/", "/shop/" or "/demo/". The front has to close
-// every connection after its answer (http.Server.SetKeepAlivesEnabled(false)):
+// Faults must never meet "/", "/shop/" or "/demo/". Whoever serves the front
+// has to close every connection after its answer (http.Server.SetKeepAlivesEnabled(false)):
 // a browser sends a POST again by itself when a kept connection dies without
 // an answer, and the page could then not tell what it sent.
 package shop
