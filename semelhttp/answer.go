@@ -159,7 +159,7 @@ func refusal(res semel.Result) problem {
 		if res.UnknownPolicy {
 			return problem{code: ProblemKeyReused, reason: "unknown-policy"}
 		}
-		return problem{code: ProblemKeyReused}
+		return problem{code: ProblemKeyReused, detail: "The key came with another request before. What is meant to be a new request needs a new key."}
 	}
 	return problem{code: ProblemOutcomeUnknown}
 }

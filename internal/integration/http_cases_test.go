@@ -45,6 +45,7 @@ func TestHTTPCasesOnSQLite(t *testing.T) {
 	processCases(t)
 	storeCases(t)
 	layerCases(t)
+	policyCases(t)
 }
 
 // blocking is the usual handler whose first run says when it is inside, and
