@@ -22,7 +22,7 @@ var pgxWays = map[string]pgxConfig{
 
 func TestPgxMeetsTheContract(t *testing.T) {
 	t.Parallel()
-	for way := range pgxWays {
+	for way := range held(pgxWays, "prepared statements") {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, pgxHarness(t, way))

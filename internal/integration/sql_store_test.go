@@ -13,7 +13,7 @@ import (
 
 func TestServersMeetTheContract(t *testing.T) {
 	t.Parallel()
-	for way, server := range sqlWays {
+	for way, server := range held(sqlWays, "PostgreSQL", "MariaDB") {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			whole := t
@@ -30,6 +30,20 @@ func TestServersMeetTheContract(t *testing.T) {
 			})
 		})
 	}
+}
+
+// held are the ways that this run holds to the contract. The race detector,
+// which makes them slow, gets one to each server: the others differ in what is
+// sent, and not in what runs side by side.
+func held[W any](ways map[string]W, raced ...string) map[string]W {
+	if !raceDetector {
+		return ways
+	}
+	few := map[string]W{}
+	for _, way := range raced {
+		few[way] = ways[way]
+	}
+	return few
 }
 
 func itsSQL(s semel.Store) *sqlStore { return s.(*sqlStore) } //nolint:forcetypeassert // New returns no other.

@@ -1,0 +1,6 @@
+//go:build !race
+
+package integration
+
+// raceDetector is off: see held.
+const raceDetector = false

@@ -1,0 +1,6 @@
+//go:build race
+
+package integration
+
+// raceDetector is on: see held.
+const raceDetector = true
