@@ -38,7 +38,7 @@ var brokenAtomicStores = []broken{
 	{
 		"atomic claims without a lock",
 		brokenAtomic(func(s *reference, p semel.BeginParams, _ *semel.BeginResult, joint semel.AtomicJoint) semel.AtomicJoint {
-			delete(s.open, at{p.Scope, p.Key})
+			s.open.Delete(at{p.Scope, p.Key})
 			return joint
 		}),
 		[]string{

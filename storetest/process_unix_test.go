@@ -48,7 +48,6 @@ type shared struct {
 func newShared(path string) *shared {
 	s := &shared{file: &file{path: path, unlocked: os.Getenv(brokenVariable) == unlockedFile}}
 	s.reference = &reference{
-		open:   map[at]bool{},
 		medium: s.file,
 		now:    func() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) },
 	}

@@ -28,11 +28,10 @@ func (s *reference) BeginAtomic(_ context.Context, p semel.BeginParams, _ time.D
 		if res, changed = r.Begin(p); !changed {
 			return false
 		}
-		if s.open[at{p.Scope, p.Key}] {
+		if _, taken := s.open.LoadOrStore(at{p.Scope, p.Key}, true); taken {
 			res.Outcome, res.Record.Token = semel.BeginBusy, semel.Token{}
 			return false
 		}
-		s.open[at{p.Scope, p.Key}] = true
 		claimed = &atomicJoint{joint: joint{store: s, claim: r.Claim()}, record: *r, read: read}
 		return false
 	})
@@ -48,7 +47,7 @@ func (j *atomicJoint) Opened() bool { return true }
 func (j *atomicJoint) Rollback() error {
 	j.rows = 0
 	return j.store.medium.borrow(func(*tables) bool {
-		delete(j.store.open, at{j.claim.Scope, j.claim.Key})
+		j.store.open.Delete(at{j.claim.Scope, j.claim.Key})
 		return false
 	})
 }
@@ -60,7 +59,7 @@ func (j *atomicJoint) CommitReply(ctx context.Context, p semel.FinishParams) (se
 
 func (j *atomicJoint) Commit(_ context.Context, p semel.FinishParams) (held semel.Held, err error) {
 	err = j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) bool {
-		delete(j.store.open, at{j.claim.Scope, j.claim.Key})
+		j.store.open.Delete(at{j.claim.Scope, j.claim.Key})
 		if r.State != j.read.State || r.Claim() != j.read.Claim() {
 			held = semel.Held{Status: semel.HeldSuperseded, State: r.State}
 			return false

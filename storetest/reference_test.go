@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ var (
 type reference struct {
 	medium medium
 	now    func() time.Time
-	open   map[at]bool // keys whose atomic claim is not committed yet
+	open   sync.Map // keys whose atomic claim is not committed yet
 }
 
 // medium holds the tables, and lends them to one caller at a time.
@@ -55,7 +56,6 @@ func newReference() *reference {
 	return &reference{
 		medium: &memory{lock: make(chan struct{}, 1), tables: tables{Records: map[at]semel.Record{}}},
 		now:    time.Now,
-		open:   map[at]bool{},
 	}
 }
 
