@@ -129,6 +129,16 @@ func (b *fakeBank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(answer)
 }
 
+// made is how many charges there are.
+func (b *fakeBank) made() (charges int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range b.charges {
+		charges += n
+	}
+	return charges
+}
+
 // till is the shop of the documents, its store and its bank.
 type till struct {
 	*sqliteStore
@@ -171,11 +181,7 @@ func buyer(*http.Request) (string, error) { return "customer:1", nil }
 // bought checks how many charges and orders there are.
 func (s *till) bought(t *testing.T, charges, orders int) {
 	t.Helper()
-	made := 0
-	for _, n := range s.bank.charges {
-		made += n
-	}
-	assert.Equal(t, made, charges, "charges")
+	assert.Equal(t, s.bank.made(), charges, "charges")
 	var rows int
 	assert.NoError(t, s.handles.Read.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&rows))
 	assert.Equal(t, rows, orders, "orders")
