@@ -205,8 +205,12 @@ func (w *world) send(p *placed, m mishap, to *kept) (t try) {
 	}
 	t.answer, t.err = receive(conn)
 	t.left = errors.Is(t.err, os.ErrDeadlineExceeded)
-	if t.err != nil && (m.kind == killedBeforeCharge || m.kind == killedAfterCharge) {
-		w.struck("service, " + string(m.kind))
+	switch {
+	case t.err == nil:
+	case m.kind == killedBeforeCharge:
+		w.struck(struckBeforeTheCharge)
+	case m.kind == killedAfterCharge:
+		w.struck(struckAfterTheCharge)
 	}
 	return t
 }

@@ -123,6 +123,9 @@ func (f *figures) missing() []string {
 	}
 	if f.planned >= longRuns { // on a busy machine a few runs may have none
 		happened["attempts superseded at work"] = f.superseded
+		for _, strike := range strikes() {
+			happened["strikes ("+strike+")"] = f.kills[strike]
+		}
 	}
 	maps.DeleteFunc(happened, func(_ string, n int) bool { return n > 0 })
 	return slices.Sorted(maps.Keys(happened))

@@ -233,14 +233,38 @@ func TestATakeoverIsTheOwnersRightOnceTheAttemptHasEndedOrSomethingStruck(t *tes
 
 func TestAStormWithoutKillsIsNone(t *testing.T) {
 	t.Parallel()
+	// whole is a storm in which everything has happened.
+	whole := func(runs int) *figures {
+		f := newFigures(runs)
+		f.runs, f.unanswered, f.answers["201 replayed"] = 1, 1, 1
+		f.takeovers, f.superseded, f.askedAgain = 1, 1, 1
+		for _, strike := range strikes() {
+			f.kills[strike] = 1
+		}
+		return f
+	}
+	assert.Equal(t, len(whole(longRuns).missing()), 0)
 	assert.Equal(t, len(newFigures(shortRuns).missing()), 6)
-	assert.Equal(t, len(newFigures(longRuns).missing()), 7)
-	f := newFigures(longRuns)
-	f.runs, f.kills["bank"], f.unanswered, f.answers["201 replayed"] = 1, 1, 1, 1
-	f.takeovers, f.superseded, f.askedAgain = 1, 1, 1
-	assert.Equal(t, len(f.missing()), 0)
-	f.superseded = 0
-	assert.Equal(t, f.missing(), []string{"attempts superseded at work"})
+	assert.Equal(t, len(newFigures(longRuns).missing()), 7+len(strikes()))
+
+	t.Run("a long one has each kind of strike, a short one some", func(t *testing.T) {
+		t.Parallel()
+		for _, strike := range strikes() {
+			for runs, want := range map[int][]string{longRuns: {"strikes (" + strike + ")"}, shortRuns: nil} {
+				f := whole(runs)
+				delete(f.kills, strike)
+				assert.Equal(t, f.missing(), want)
+			}
+		}
+	})
+	t.Run("a long one has attempts superseded at work", func(t *testing.T) {
+		t.Parallel()
+		for runs, want := range map[int][]string{longRuns: {"attempts superseded at work"}, shortRuns: nil} {
+			f := whole(runs)
+			f.superseded = 0
+			assert.Equal(t, f.missing(), want)
+		}
+	})
 }
 
 func TestAFileThatIsNotSoundIsFound(t *testing.T) {

@@ -208,6 +208,27 @@ func (w *world) end(within time.Duration) []error {
 	}
 }
 
+// The strikes, as a run counts them.
+const (
+	struckAll             = "everything"
+	struckSupervisor      = "supervisor"
+	struckService         = "service"
+	struckBank            = "bank"
+	struckChildService    = "supervisor's service"
+	struckChildBank       = "supervisor's bank"
+	struckFrozen          = "service, frozen"
+	struckBeforeTheCharge = "service, " + string(killedBeforeCharge)
+	struckAfterTheCharge  = "service, " + string(killedAfterCharge)
+)
+
+// strikes are all of them: a long storm has each.
+func strikes() []string {
+	return []string{
+		struckAll, struckSupervisor, struckService, struckBank, struckChildService, struckChildBank,
+		struckFrozen, struckBeforeTheCharge, struckAfterTheCharge,
+	}
+}
+
 // strikeAfter lets m's strike happen at its moment, whatever else happens.
 func (w *world) strikeAfter(m mishap, to *kept) {
 	w.strikes.Go(func() {
@@ -220,19 +241,19 @@ func (w *world) strikeAfter(m mishap, to *kept) {
 func (w *world) strike(k kind, to *kept) {
 	switch {
 	case k == killEverything && w.killAll():
-		w.struck("everything")
+		w.struck(struckAll)
 	case k == freezeService, k == freezeAtWork:
 		w.freeze(to)
 	case k == killSupervisor && w.supervisor.signal(os.Kill):
-		w.struck("supervisor")
+		w.struck(struckSupervisor)
 	case k == killService && to != w.supervisor && to.signal(os.Kill):
-		w.struck("service")
+		w.struck(struckService)
 	case k == killService && to == w.supervisor && w.killChild("service"):
-		w.struck("supervisor's service")
+		w.struck(struckChildService)
 	case k == killBank && !w.supervised && w.bank.signal(os.Kill):
-		w.struck("bank")
+		w.struck(struckBank)
 	case k == killBank && w.supervised && w.killChild("bank"):
-		w.struck("supervisor's bank")
+		w.struck(struckChildBank)
 	}
 }
 
@@ -266,7 +287,7 @@ func (w *world) freeze(to *kept) {
 	if l.gone() || l.cmd.Process.Signal(syscall.SIGSTOP) != nil {
 		return
 	}
-	w.struck("service, frozen")
+	w.struck(struckFrozen)
 	<-time.After(frozenFor)
 	l.cmd.Process.Signal(syscall.SIGCONT) // unless it was killed meanwhile
 	w.mu.Lock()
