@@ -3,6 +3,8 @@ package integration
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/semel-dev/semel/internal/assert"
 )
 
@@ -32,6 +34,9 @@ func TestShopPage(t *testing.T) {
 			d := startDemo(t, program)
 			b := openTab(t, browser, mode.scripts)
 			b.open(d.base + "/?fault=none")
+			if mode.scripts {
+				b.waitFor("#plain[hidden]")
+			}
 			return b, d
 		}
 		t.Run(mode.name, func(t *testing.T) {
@@ -155,19 +160,25 @@ func TestShopPage(t *testing.T) {
 		b.waitFor("#stale:not([hidden])")
 	})
 
-	t.Run("with JavaScript a page whose htmx did not load works as without, and its money is true", func(t *testing.T) {
-		t.Parallel()
-		d := startDemo(t, program)
-		b := openTab(t, browser, true)
-		b.block("*://*:*/shop/vendor/*")
-		b.scripts = false // each press brings a page
-		b.open(d.base + "/?fault=none")
-		b.press("twice all")
-		b.waitForState("keyed", "paid")
-		assert.Contains(t, b.text("#account-keyed"), "$25.00 taken for 1 order of $25.00")
-		assert.Contains(t, b.text("#account-keyless"), "$50.00 taken for 1 order of $25.00")
-		assert.Equal(t, d.ledger("keyless"), paidTwice)
-	})
+	for part, pattern := range map[string]string{
+		"htmx":                               "*://*:*/shop/vendor/*",
+		"the extension that brings its news": "*://*:*/shop/vendor/hx-sse*",
+	} {
+		t.Run("with JavaScript a page that lacks "+part+" says so and works as without, and its money is true", func(t *testing.T) {
+			t.Parallel()
+			d := startDemo(t, program)
+			b := openTab(t, browser, true)
+			b.block(pattern)
+			b.scripts = false // each press brings a page
+			b.open(d.base + "/?fault=none")
+			b.press("twice all")
+			b.waitForState("keyed", "paid")
+			assert.Contains(t, b.text("#account-keyed"), "$25.00 taken for 1 order of $25.00")
+			assert.Contains(t, b.text("#account-keyless"), "$50.00 taken for 1 order of $25.00")
+			assert.Equal(t, d.ledger("keyless"), paidTwice)
+			b.do("find that it says so", chromedp.WaitVisible(chromedp.CSS("#plain")))
+		})
+	}
 
 	t.Run("without JavaScript an answer reloaded is the same order sent again", func(t *testing.T) {
 		t.Parallel()

@@ -44,7 +44,7 @@ var titles = map[string]string{
 	"bank-error":               "The bank did not do its part",
 	"internal":                 "The service could not do its part",
 	"service-unavailable":      "The process behind this address is not up",
-	"fault-invalid":            "The fault cannot be switched on",
+	"fault-invalid":            "There is no such fault",
 	"crowd-invalid":            "The run cannot be started",
 	"crowd-running":            "A run is under way",
 	"setting-invalid":          "The setting cannot be changed",

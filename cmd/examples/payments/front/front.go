@@ -165,6 +165,10 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 	if problem := hopByHop(r.Header); problem != nil {
 		return problem
 	}
+	own, asked, problem := faultAsked(r.Header)
+	if problem != nil {
+		return problem
+	}
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
 		noted, err := f.book.note(r.Context(), door, r, order)
 		if err != nil {
@@ -173,7 +177,9 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		}
 		e.noted = noted
 	}
-	e.Fault = f.fault(r)
+	if e.Fault = own; !asked {
+		e.Fault = f.faults.take()
+	}
 	f.cfg.Log.note(e)
 	if e.Fault == payments.RequestLost {
 		f.cfg.Log.tell(e, "request lost", slog.String("key", e.Key))
@@ -207,17 +213,20 @@ func hopByHop(h http.Header) *payments.Problem {
 	return nil
 }
 
-// fault returns the fault that r meets: the one it asks for, else the one that
-// is armed.
-func (f *Front) fault(r *http.Request) payments.Fault {
-	asked := r.Header.Get(payments.HeaderFault)
-	if own, ok := payments.ParseFault(asked); ok {
-		return own
+// faultAsked returns the fault that a request asks to meet, and whether it asks:
+// who does not meets the one that is armed.
+func faultAsked(h http.Header) (own payments.Fault, asked bool, problem *payments.Problem) {
+	name := h.Get(payments.HeaderFault)
+	if name == "" || name == payments.NoFaultName {
+		return payments.NoFault, name != "", nil
 	}
-	if asked == payments.NoFaultName {
-		return payments.NoFault
+	if own, asked = payments.ParseFault(name); asked {
+		return own, true, nil
 	}
-	return f.faults.take()
+	problem = payments.NewProblem(http.StatusBadRequest, "fault-invalid",
+		fmt.Sprintf("%s is %q; it must be %s or one of %s", payments.HeaderFault, cut(name), payments.NoFaultName, payments.FaultNames()))
+	problem.Field = payments.HeaderFault
+	return payments.NoFault, false, problem
 }
 
 // hangUp closes the client's connection without an answer.

@@ -135,6 +135,28 @@ func (rg *rig) arm(t *testing.T, body string) {
 	assert.Equal(t, status, http.StatusOK, "%s", reply)
 }
 
+func TestAFaultThatNobodyKnowsIsRefusedAndTheArmedOneWaitsForTheNext(t *testing.T) {
+	t.Parallel()
+	for _, door := range payments.Doors() {
+		rg := newRig(t)
+		rg.arm(t, `{"fault":"request-lost"}`)
+		for _, name := range []string{"earthquake", "Slow", "none,slow", strings.Repeat("x", 3000)} {
+			status, reply := rg.send(t, http.MethodPost, door.Path(), order, payments.HeaderKey, "k", payments.HeaderFault, name)
+			assert.Equal(t, status, http.StatusBadRequest, "%s at %s", name, door)
+			assert.Contains(t, reply, `"code":"fault-invalid","field":"X-Demo-Fault"`)
+			assert.Contains(t, reply, "it must be none or one of request-lost, killed-before-charge, bank-error, slow, killed-after-charge, reply-lost")
+			assert.True(t, len(reply) < 1024, "%d bytes answer it", len(reply))
+		}
+		got, _ := rg.requests()
+		assert.Equal(t, len(got), 0, "requests behind the front at %s", door)
+		assert.Equal(t, rg.ledger(t)[door].Orders, int64(0), "orders at %s", door)
+		status, _ := rg.send(t, http.MethodPost, door.Path(), order, payments.HeaderFault, payments.NoFaultName)
+		assert.Equal(t, status, http.StatusCreated, "one that asks for none at %s", door)
+		status, _ = rg.send(t, http.MethodPost, door.Path(), order, payments.HeaderFault, "")
+		assert.Equal(t, status, 0, "one that asks for nothing at %s", door)
+	}
+}
+
 func TestARequestReachesTheServiceByteForByte(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)

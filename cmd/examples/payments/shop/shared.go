@@ -19,9 +19,10 @@ type queue struct {
 
 // making is one thing being made.
 type making struct {
-	done chan struct{}
-	body []byte
-	err  error
+	build func() ([]byte, error) // of who asked for it first
+	done  chan struct{}
+	body  []byte
+	err   error
 }
 
 // get returns what build makes of name.
@@ -36,12 +37,12 @@ func (s *shared) get(name string, build func() ([]byte, error)) ([]byte, error) 
 		s.queues[name] = q
 	}
 	if q.next == nil {
-		q.next = &making{done: make(chan struct{})}
+		q.next = &making{build: build, done: make(chan struct{})}
 	}
 	m := q.next
 	if !q.busy {
 		q.busy = true
-		go s.work(name, q, build)
+		go s.work(name, q)
 	}
 	s.mu.Unlock()
 	<-m.done
@@ -49,7 +50,7 @@ func (s *shared) get(name string, build func() ([]byte, error)) ([]byte, error) 
 }
 
 // work makes what is waited for, until nobody waits.
-func (s *shared) work(name string, q *queue, build func() ([]byte, error)) {
+func (s *shared) work(name string, q *queue) {
 	for {
 		s.mu.Lock()
 		m := q.next
@@ -60,7 +61,7 @@ func (s *shared) work(name string, q *queue, build func() ([]byte, error)) {
 			return
 		}
 		s.mu.Unlock()
-		m.body, m.err = build()
+		m.body, m.err = m.build()
 		close(m.done)
 	}
 }

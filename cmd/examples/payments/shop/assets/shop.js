@@ -5,9 +5,11 @@
 
 import { refresh, Till } from "./till.js";
 
-// Without htmx, which did not load then, the figures would stay as they were.
-// The page is left as it is without a script: each press brings all of it anew.
-if (!window.htmx) {
+// Without htmx or its extension, when one did not load, the figures would stay
+// as they were. The page is left as it is without a script: each press brings
+// all of it anew. Nothing tells what htmx has, but it takes nothing twice.
+if (window.htmx?.registerExtension("sse", {}) !== false) {
+  document.querySelector("#plain").hidden = false;
   await new Promise(() => {});
 }
 

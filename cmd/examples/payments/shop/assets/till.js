@@ -30,6 +30,19 @@ function randomText(n) {
 
 const newKey = () => `k_${randomText(26)}`;
 
+// arrived waits until the demo has all sends of an order, as its log says. It is
+// at news that the log is worth another look.
+async function arrived(ticket) {
+  for (;;) {
+    const news = new Promise((done) => document.querySelector("#stream").addEventListener("changed", done, { once: true }));
+    const log = await (await fetch("/demo/log")).json();
+    if (log.filter(({ order }) => order === ticket.order).length >= ticket.sent) {
+      return;
+    }
+    await news;
+  }
+}
+
 // Till is one till with its order. What it knows of the order lies in the
 // tab's session storage, so that a reload loses neither order nor key.
 export class Till {
@@ -90,12 +103,12 @@ export class Till {
     await Promise.race([first, new Promise((done) => (this.waits = done))]);
   }
 
-  // payAndLeave sends the order and waits only until it is on its way.
+  // payAndLeave sends the order and waits only until it has arrived, or will
+  // not. What nobody can say of it any more its answer or its end says.
   async payAndLeave() {
-    const sent = new Promise((done) => (this.sent = done));
+    const ended = new Promise((done) => (this.ended = done));
     this.pay(1);
-    await sent;
-    await wait(50);
+    await Promise.any([ended, arrived(this.ticket)]);
   }
 
   // settle sends until there is a result, and gives up after so many tries.
@@ -156,7 +169,6 @@ export class Till {
     // What comes of it is not told before its steps are.
     this.section.classList.toggle("ahead", chosen("step"));
     this.show();
-    this.sent?.();
     try {
       const answer = await fetch(this.section.dataset.path, {
         method: "POST",
@@ -172,6 +184,7 @@ export class Till {
       return { state: "unknown", text: "no answer" };
     } finally {
       ticket.flying--;
+      this.ended?.();
     }
   }
 
