@@ -124,7 +124,11 @@ func (j *joint) openUnder(ctx, base context.Context) (pgx.Tx, error) {
 	if deadline, ok := base.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
-	tx, err := j.begin(ctx, pgx.TxOptions{}, limit, &pgx.Batch{})
+	conn, err := j.store.tx.Acquire(ctx)
+	var tx pgx.Tx
+	if err == nil {
+		tx, err = j.begin(ctx, conn, pgx.TxOptions{}, limit, &pgx.Batch{})
+	}
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("open the business transaction: %w", err))
 	}
@@ -136,13 +140,10 @@ func (j *joint) openUnder(ctx, base context.Context) (pgx.Tx, error) {
 const setUp = `SELECT set_config('semel.joint', $1::text, true), set_config('idle_in_transaction_session_timeout',
 	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN $2::text ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
 
-// begin opens the transaction together with what else is to be asked in the
-// same round trip, which steps take the answers to.
-func (j *joint) begin(ctx context.Context, how pgx.TxOptions, limit time.Duration, also *pgx.Batch, steps ...step) (pgx.Tx, error) {
-	conn, err := j.store.tx.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
+// begin opens the transaction on conn, which it gives back where it fails,
+// together with what else is to be asked in the same round trip, which steps
+// take the answers to.
+func (j *joint) begin(ctx context.Context, conn *pgxpool.Conn, how pgx.TxOptions, limit time.Duration, also *pgx.Batch, steps ...step) (pgx.Tx, error) {
 	b := &pgx.Batch{}
 	b.BeginTx(how)
 	b.Queue(setUp, j.mark(), milliseconds(limit+idleMargin))
@@ -152,7 +153,8 @@ func (j *joint) begin(ctx context.Context, how pgx.TxOptions, limit time.Duratio
 		tx = res.Tx()
 		return nil
 	})...)
-	if err = send(ctx, conn.Conn(), b, steps...); err == nil {
+	err := send(ctx, conn.Conn(), b, steps...)
+	if err == nil {
 		err = j.adopt(conn, tx)
 	}
 	if err != nil {

@@ -202,3 +202,89 @@ func TestPgxAtomicKeepsItsRowsFromOthersUntilTheCommit(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, s.payments(t), 1)
 }
+
+// TestPgxDuplicatesNeedNoTransaction: while handlers have every connection for
+// business transactions, a request of a key that is at work or done is answered
+// all the same.
+func TestPgxDuplicatesNeedNoTransaction(t *testing.T) {
+	t.Parallel()
+	for way, cfg := range map[string]pgxConfig{
+		"directly":          {Config: pgxstore.Config{MaxTxConns: 1}},
+		"through PgBouncer": {pgbouncer: true, Config: pgxstore.Config{MaxTxConns: 1, TransactionPooler: true}},
+	} {
+		for _, mode := range []semel.Mode{semel.Atomic, semel.Joined} {
+			t.Run(mode.String()+" "+way, func(t *testing.T) {
+				t.Parallel()
+				s := newPgx(t, cfg)
+				g := newGuard(t, s, semel.Config{StoreTimeout: time.Minute})
+				run := func(key, request string, work func(context.Context) semel.Completion) semel.Result {
+					call := pgxCall(key, mode)
+					call.Fingerprint = semel.FingerprintOf([]byte(request))
+					res, err := g.Run(t.Context(), call, work)
+					assert.NoError(t, err)
+					return res
+				}
+				never := func(context.Context) semel.Completion {
+					t.Error("a duplicate runs")
+					return semel.Completion{}
+				}
+				assert.Equal(t, run("done", "a", pgxPayOnce).Outcome, semel.OutcomeExecuted)
+				running := run("running", "a", func(ctx context.Context) semel.Completion {
+					c := pgxPayOnce(ctx)
+					began := time.Now()
+					assert.Equal(t, run("running", "a", never).Outcome, semel.OutcomeInProgress, "of the one that runs")
+					assert.Equal(t, run("done", "a", never).Outcome, semel.OutcomeReplayed, "of one that is done")
+					assert.Equal(t, run("done", "another", never).Outcome, semel.OutcomeKeyReused, "another request")
+					assert.True(t, time.Since(began) < time.Minute/2, "nothing waits for the transaction to end")
+					return c
+				})
+				assert.Equal(t, running.Outcome, semel.OutcomeExecuted)
+				assert.Equal(t, s.payments(t), 2)
+			})
+		}
+	}
+}
+
+// TestPgxAtomicClaimWaitsForATransaction: a key that is new waits until one is
+// free, and looks meanwhile whether it is new still.
+func TestPgxAtomicClaimWaitsForATransaction(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{Config: pgxstore.Config{MaxConns: 1, MaxTxConns: 1}})
+	g := newGuard(t, s, semel.Config{StoreTimeout: time.Minute})
+	waiting := make(chan semel.Result, 1)
+	wait := func() {
+		res, err := g.Run(t.Context(), pgxCall("waits", semel.Atomic), pgxPayOnce)
+		if err != nil {
+			t.Error(err)
+		}
+		waiting <- res
+	}
+	for _, c := range []struct {
+		name      string
+		meanwhile func()
+		want      semel.Outcome
+	}{
+		{"it is claimed in another way, and not kept waiting for the transaction", func() {
+			res, err := s.Begin(t.Context(), beginFor("waits"))
+			assert.NoError(t, err)
+			assert.Equal(t, (<-waiting).Outcome, semel.OutcomeInProgress)
+			_, err = s.Finish(t.Context(), res.Record.Claim(), semel.FinishParams{To: semel.StateReleased, Retention: time.Hour})
+			assert.NoError(t, err)
+			waiting <- semel.Result{}
+		}, 0},
+		{"the transaction ends, and it runs", func() {}, semel.OutcomeExecuted},
+	} {
+		_, err := g.Run(t.Context(), pgxCall(c.name, semel.Atomic), func(ctx context.Context) semel.Completion {
+			began := s.number(t, `SELECT count(pg_sleep(0.01)) + (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`)
+			go wait()
+			assert.Eventually(t, "it has looked, and waits", func() bool {
+				return s.number(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'semel'
+					AND state = 'idle' AND query NOT LIKE '%pg_locks%' AND query_start > to_timestamp($1::bigint / 1e6)`, began) == 1
+			})
+			c.meanwhile()
+			return pgxPayOnce(ctx)
+		})
+		assert.NoError(t, err)
+		assert.Equal(t, (<-waiting).Outcome, c.want, c.name)
+	}
+}
