@@ -13,7 +13,7 @@
 //   - the bank has taken the sum of the paid orders and nothing else;
 //   - all final answers to one key are the same, byte for byte;
 //   - no key is in progress longer than a lease after whoever held it ended,
-//     and no order unanswered for 10 s after the last thing that went wrong;
+//     and no order unanswered for a minute after the last thing that went wrong;
 //   - no attempt is taken over while it runs, and none that was taken over
 //     finishes, by what the services have logged: in every fourth run one is
 //     frozen at work for longer than its lease;

@@ -12,11 +12,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
 
 // The limits and constants of a run. Each is on the page.
@@ -110,8 +110,7 @@ type Part struct {
 
 // Crowd plays runs, one at a time. See Run.
 type Crowd struct {
-	base     string
-	client   *http.Client
+	demo     *client.Client
 	changed  func()
 	start    chan Settings
 	patience time.Duration
@@ -127,8 +126,7 @@ type Crowd struct {
 // NewsEvery while it goes on: who hears it looks at the whole demo.
 func New(base string, changed func()) *Crowd {
 	return &Crowd{
-		base:     base,
-		client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // see R20
+		demo:     client.New(base),
 		changed:  changed,
 		start:    make(chan Settings, 1),
 		patience: Patience,

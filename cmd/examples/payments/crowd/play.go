@@ -1,24 +1,21 @@
 package crowd
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
 
 // play lets everybody shop, waits for what is still on its way, and counts.
 func (c *Crowd) play(ctx context.Context, s Settings) {
-	before, err := c.ledger(ctx)
+	before, err := c.demo.Ledger(ctx, payments.Crowd)
 	if err != nil {
 		c.fail(err)
 		return
@@ -43,7 +40,7 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 	if s.Trouble > 0 {
 		payments.Pause(ctx, SettleWithin)
 	}
-	after, err := c.ledger(ctx)
+	after, err := c.demo.Ledger(ctx, payments.Crowd)
 	if err != nil {
 		c.fail(err)
 		return
@@ -124,20 +121,20 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 		case <-ctx.Done():
 			continue
 		}
-		said := c.send(ctx, v, n)
+		got := c.send(ctx, v, n)
 		<-v.slots
 		c.update(func(r *Report) {
 			p := &r.Doors[v.part]
 			p.Sends++
-			if said.status == 0 {
+			if got.Status == 0 {
 				p.Silent++
 			}
-			if said.replayed {
+			if got.Replayed {
 				p.Replayed++
 			}
 		})
-		if settled = payments.Settles(said.status); !settled {
-			payments.Pause(ctx, max(said.wait, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
+		if settled = payments.Settles(got.Status); !settled {
+			payments.Pause(ctx, max(got.RetryAfter, MinPause+time.Duration(v.rng.Int64N(int64(MaxPause-MinPause)))))
 		}
 	}
 	c.update(func(r *Report) {
@@ -148,78 +145,30 @@ func (c *Crowd) shop(ctx context.Context, v visit) {
 	})
 }
 
-// said is what an answer says; without one its status is zero.
-type said struct {
-	status   int
-	replayed bool
-	wait     time.Duration
-}
-
-// send makes the n-th request for an order, the first with its fault.
-func (c *Crowd) send(ctx context.Context, v visit, n int) said {
+// send makes the n-th request for an order, the first with its fault. The
+// answer is empty if there was none.
+func (c *Crowd) send(ctx context.Context, v visit, n int) client.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	body := payments.Marshal(payments.Order{Amount: v.price, Currency: "USD", RecipientID: "r_123"})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+v.door.Path(), bytes.NewReader(body))
-	if err != nil {
-		return said{}
+	p := client.Payment{
+		Door: v.door, Customer: payments.Crowd, Order: v.name,
+		// A request without a fault of its own says so: what a reader arms is not
+		// for the crowd.
+		Fault: payments.NoFaultName,
+		Body:  payments.Marshal(payments.Order{Amount: v.price, Currency: "USD", RecipientID: "r_123"}),
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set(payments.HeaderCustomer, payments.Crowd)
-	req.Header.Set(payments.HeaderOrder, v.name)
-	if v.door != payments.Keyless {
-		key := v.name
-		if v.newKeys {
-			key += "-" + strconv.Itoa(n)
-		}
-		req.Header.Set(payments.HeaderKey, `"`+key+`"`)
-	}
-	// A request without a fault of its own says so: what a reader arms is not
-	// for the crowd.
-	fault := payments.NoFault
 	if n == 0 {
-		fault = v.fault
+		p.Fault = payments.FaultName(v.fault)
 	}
-	req.Header.Set(payments.HeaderFault, payments.FaultName(fault))
-	resp, err := c.client.Do(req)
+	if v.door != payments.Keyless {
+		p.Key = v.name
+	}
+	if v.door != payments.Keyless && v.newKeys {
+		p.Key += "-" + strconv.Itoa(n)
+	}
+	got, err := c.demo.Pay(ctx, p)
 	if err != nil {
-		return said{}
+		return client.Answer{}
 	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return said{}
-	}
-	wait, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-	if err != nil {
-		wait = 0
-	}
-	return said{
-		status:   resp.StatusCode,
-		replayed: resp.Header.Get("Idempotent-Replayed") == "true",
-		wait:     time.Duration(wait) * time.Second,
-	}
-}
-
-// ledger reads the crowd's accounts.
-func (c *Crowd) ledger(ctx context.Context) (payments.Ledger, error) {
-	var l payments.Ledger
-	err := c.get(ctx, "/demo/crowd/ledger", &l)
-	return l, err
-}
-
-// get reads what the demo has at path.
-func (c *Crowd) get(ctx context.Context, path string, out any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := c.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s was answered with %s", path, resp.Status)
-	}
-	return json.NewDecoder(resp.Body).Decode(out)
+	return got
 }

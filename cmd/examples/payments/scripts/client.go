@@ -1,23 +1,18 @@
 package scripts
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
-
-// maxReply is the longest reply that is read, in bytes.
-const maxReply = 1 << 20
 
 // order is one intent of a client.
 type order struct {
@@ -52,26 +47,15 @@ type Try struct {
 func (r *Runner) send(ctx context.Context, o order) Try {
 	ctx, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.base+o.door.Path(), bytes.NewReader(o.body))
-	if err != nil {
-		return Try{Saw: err.Error(), wait: -1}
-	}
-	req.Header.Set("Content-Type", "application/json")
+	p := client.Payment{Door: o.door, Key: o.id, Body: o.body}
 	if o.door == payments.Keyless {
-		req.Header.Set(payments.HeaderOrder, o.id)
-	} else {
-		req.Header.Set(payments.HeaderKey, `"`+o.id+`"`)
+		p.Key, p.Order = "", o.id
 	}
-	resp, err := r.client.Do(req)
+	got, err := r.demo.Pay(ctx, p)
 	if err != nil {
 		return unanswered(err, o)
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if err != nil {
-		return unanswered(err, o)
-	}
-	return answered(resp, body, o)
+	return answered(got, o)
 }
 
 // unanswered is what the client knows without an answer: nothing.
@@ -82,14 +66,14 @@ func unanswered(err error, o order) Try {
 	return Try{Saw: "no answer: the connection was closed", wait: o.pause()}
 }
 
-func answered(resp *http.Response, body []byte, o order) Try {
-	t := Try{Status: resp.StatusCode, Replayed: resp.Header.Get("Idempotent-Replayed") == "true"}
+func answered(got client.Answer, o order) Try {
+	t := Try{Status: got.Status, Replayed: got.Replayed}
 	var said struct {
 		ID       string `json:"id"`
 		ChargeID string `json:"chargeId"`
 		Code     string `json:"code"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json.Unmarshal(got.Body, &said); err != nil {
 		t.Saw, t.wait = fmt.Sprintf("%d with a body that is not JSON", t.Status), -1
 		return t
 	}
@@ -103,8 +87,8 @@ func answered(resp *http.Response, body []byte, o order) Try {
 	case !payments.Settles(t.Status):
 		t.wait = o.pause()
 		t.Saw = fmt.Sprintf("%d %s", t.Status, t.Code)
-		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-			t.wait = time.Duration(s) * time.Second
+		if got.RetryAfter > 0 {
+			t.wait = got.RetryAfter
 			t.Saw += fmt.Sprintf(", told to wait %v", t.wait)
 		}
 	default:
@@ -130,9 +114,7 @@ func (r *Runner) place(ctx context.Context, o order, client int, start time.Time
 		if t.wait < 0 {
 			return tries
 		}
-		select {
-		case <-time.After(t.wait):
-		case <-ctx.Done():
+		if payments.Pause(ctx, t.wait); ctx.Err() != nil {
 			return tries
 		}
 	}

@@ -1,14 +1,11 @@
 package scripts
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -16,34 +13,26 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
 
 const (
 	// settleWithin is how long the ledger may take to show what is on its way.
 	settleWithin = payments.SlowFor + 3*time.Second
-	// askWithin bounds one question to /demo/.
-	askWithin = 10 * time.Second
 	// lookEvery is waited between two looks at the ledger.
 	lookEvery = 25 * time.Millisecond
 )
 
 // Runner plays scripts against one running demo.
 type Runner struct {
-	base   string
-	client *http.Client
-	seed   uint64
+	demo *client.Client
+	seed uint64
 }
 
 // New returns a runner against the demo at base, "http://HOST:PORT". The same
 // seed gives the same keys, prices and pauses.
 func New(base string, seed uint64) *Runner {
-	return &Runner{
-		base: base,
-		// A connection for each request: on one used before, net/http sends
-		// again by itself (R20), and the script would not see it.
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		seed:   seed,
-	}
+	return &Runner{demo: client.New(base), seed: seed}
 }
 
 // draws returns a generator for one client of a script at one door, or for the
@@ -121,7 +110,7 @@ func (s *Script) lesson(report Report) string {
 
 // play places one order at one door.
 func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, error) {
-	before, err := r.ledger(ctx)
+	before, err := r.demo.Ledger(ctx, payments.Anonymous)
 	if err != nil {
 		return Part{}, err
 	}
@@ -242,7 +231,7 @@ func (s *Script) judgeKeyed(part Part) string {
 func (r *Runner) settled(ctx context.Context, door payments.Door, before payments.Account, charges int64) (payments.Account, error) {
 	deadline := time.Now().Add(settleWithin)
 	for {
-		now, err := r.ledger(ctx)
+		now, err := r.demo.Ledger(ctx, payments.Anonymous)
 		if err != nil {
 			return payments.Account{}, err
 		}
@@ -250,17 +239,10 @@ func (r *Runner) settled(ctx context.Context, door payments.Door, before payment
 		if grown.Charges >= charges || time.Now().After(deadline) {
 			return grown, nil
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		if payments.Pause(ctx, lookEvery); ctx.Err() != nil {
 			return grown, context.Cause(ctx)
 		}
 	}
-}
-
-func (r *Runner) ledger(ctx context.Context) (payments.Ledger, error) {
-	var l payments.Ledger
-	return l, r.ask(ctx, http.MethodGet, "/demo/ledger", nil, &l)
 }
 
 // asked returns how often the bank was asked under the key of the charge with
@@ -272,44 +254,13 @@ func (r *Runner) asked(ctx context.Context, id string) (int64, error) {
 	if id == "" {
 		return 0, nil
 	}
-	err := r.ask(ctx, http.MethodGet, "/charges/"+id, nil, &charge)
-	if errors.Is(err, errNotFound) {
+	err := r.demo.Ask(ctx, http.MethodGet, "/charges/"+id, nil, &charge)
+	if refused, ok := errors.AsType[*client.RefusedError](err); ok && refused.Status == http.StatusNotFound {
 		err = nil
 	}
 	return charge.Asked, err
 }
 
 func (r *Runner) arm(ctx context.Context, fault payments.Fault, times int) error {
-	body := payments.Marshal(map[string]any{"fault": fault, "times": times})
-	return r.ask(ctx, http.MethodPost, "/demo/faults", body, &struct{}{})
-}
-
-// errNotFound is the answer 404.
-var errNotFound = errors.New("there is no such thing")
-
-// ask puts a question to the demo itself.
-func (r *Runner) ask(ctx context.Context, method, path string, body []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := r.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	said, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode == http.StatusNotFound {
-		return errNotFound
-	}
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s %s was answered with %s: %s", method, path, resp.Status, said)
-	}
-	return json.Unmarshal(said, answer)
+	return r.demo.Ask(ctx, http.MethodPost, "/demo/faults", map[string]any{"fault": fault, "times": times}, nil)
 }

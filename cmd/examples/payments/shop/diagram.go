@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
 
 // lane is one of the four that take part.
@@ -92,7 +93,7 @@ type line struct {
 }
 
 // linesOf returns what was logged about the requests, in the order of its time.
-func linesOf(requests []request) []line {
+func linesOf(requests []front.Entry) []line {
 	var lines []line
 	for i, r := range requests {
 		for _, raw := range r.Lines {
@@ -108,7 +109,7 @@ func linesOf(requests []request) []line {
 
 // storyOf returns what happened to the requests, in the order of its time.
 // Lines that are no hop, such as summaries, are left out.
-func storyOf(requests []request) []hop {
+func storyOf(requests []front.Entry) []hop {
 	var hops []hop
 	for _, l := range linesOf(requests) {
 		for _, h := range l.hops() {

@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
 
 // requestView is a request of the log as the page shows it.
-type requestView struct{ request }
+type requestView struct{ front.Entry }
 
 // fromOutside is the request without what its client cannot know: what the
 // processes say of it.
-func (r request) fromOutside() request {
-	r.Outcome, r.Lines = "", nil
-	return r
+func (v requestView) fromOutside() requestView {
+	v.Outcome, v.Lines = "", nil
+	return v
 }
 
 // Answer is the status, or why there is none.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
 
 // shownRequests is how many of the recent requests the page shows.
@@ -54,7 +55,7 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case doPay, doTwice:
-		if err := s.client.apply(r.Context(), f.settings); err != nil {
+		if err := s.demo.apply(r.Context(), f.settings); err != nil {
 			s.refuse(w, http.StatusBadGateway, notSent(err))
 			return
 		}
@@ -75,7 +76,7 @@ func (s *shop) submit(w http.ResponseWriter, r *http.Request) {
 // guess notes what was guessed, and how often each order has been charged by
 // now: the guess is about that, whatever comes of the sends after it.
 func (s *shop) guess(ctx context.Context, f form) error {
-	log, err := s.client.log(ctx)
+	log, err := s.demo.log(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,9 +90,9 @@ func (s *shop) guess(ctx context.Context, f form) error {
 // run lets the crowd shop. It ends with the page of the same choices, so that a
 // reload does not do it again.
 func (s *shop) run(w http.ResponseWriter, r *http.Request, f form) {
-	err := s.client.run(r.Context(), f.Crowd, f.settings)
-	if busy, ok := errors.AsType[conflict](err); ok {
-		s.refuse(w, http.StatusConflict, "The run was not started: "+busy.Error())
+	err := s.demo.run(r.Context(), f.Crowd, f.settings)
+	if refused, ok := errors.AsType[*client.RefusedError](err); ok && refused.Status == http.StatusConflict {
+		s.refuse(w, refused.Status, "The run was not started: "+refused.Detail)
 		return
 	}
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 			if tk.Sent+i < f.Times {
 				met = f.Fault.Fault
 			}
-			got, err := s.client.pay(ctx, t.Door, in, body, met)
+			got, err := s.demo.pay(ctx, t.Door, in, body, met)
 			tries[i] = try{answer: got, answered: err == nil}
 		})
 	}
@@ -151,7 +152,7 @@ func (s *shop) sell(ctx context.Context, t till, tk ticket, f form) []try {
 // sent is how often the order of tk has been sent: as far as the form knows, or
 // the log.
 func (s *shop) sent(ctx context.Context, t till, tk ticket) int {
-	log, err := s.client.log(ctx)
+	log, err := s.demo.log(ctx)
 	if err != nil {
 		return tk.Sent // as far as one can know
 	}
@@ -234,16 +235,16 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form) {
 // read it says instead. orders are those of the page that is shown.
 func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]string) watchView {
 	var v watchView
-	ledger, err := s.client.ledger(ctx)
+	ledger, err := s.demo.ledger(ctx)
 	v.trouble("the ledger", err)
 	known := err == nil
 	v.Chosen = c.settings
-	v.Now, err = s.client.settings(ctx)
+	v.Now, err = s.demo.settings(ctx)
 	v.trouble("the settings", err)
-	report, err := s.client.crowd(ctx)
+	report, err := s.demo.crowd(ctx)
 	v.trouble("the crowd", err)
 	v.Crowd = crowdView{Report: report}
-	log, err := s.client.log(ctx)
+	log, err := s.demo.log(ctx)
 	v.trouble("the log", err)
 	for _, t := range tills {
 		v.Accounts = append(v.Accounts, accountView{
@@ -252,10 +253,11 @@ func (s *shop) watch(ctx context.Context, c choices, orders map[payments.Door]st
 	}
 	slices.Reverse(log)
 	for _, r := range log[:min(len(log), shownRequests)] {
+		shown := requestView{r}
 		if orders[r.Door] == r.Order && v.asked(r.Door) {
-			r = r.fromOutside()
+			shown = shown.fromOutside()
 		}
-		v.Requests = append(v.Requests, requestView{r})
+		v.Requests = append(v.Requests, shown)
 	}
 	return v
 }

@@ -36,6 +36,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
 )
 
@@ -65,7 +66,7 @@ type Config struct {
 
 // shop is the handler's state.
 type shop struct {
-	client *client
+	demo demo
 	// guesses are what readers said before they saw.
 	guesses *guesses
 	page    *template.Template
@@ -95,7 +96,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("shop: the page's template: %w", err)
 	}
 	s := &shop{
-		client:  newClient(base, cfg.AnswerWithin),
+		demo:    demo{client.New(cfg.Front), cfg.AnswerWithin},
 		guesses: newGuesses(guessLimit),
 		page:    page,
 		within:  cfg.AnswerWithin,

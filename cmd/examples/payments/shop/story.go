@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
 
 // storyView is what a till shows of its latest order: the picture, and whether
@@ -71,7 +72,7 @@ func (v storyView) Covered() bool { return v.Asked || v.Drawing.Hidden > 0 }
 // It is that of the latest order. Who guesses or goes step by step stays with
 // own, the order of the page, once that was sent: nobody could answer for an
 // order that another page sent, and its steps would come between.
-func (s *shop) story(t till, log []request, c choices, own string) storyView {
+func (s *shop) story(t till, log []front.Entry, c choices, own string) storyView {
 	mine := requestsOf(log, t.Door, own)
 	hops := storyOf(mine)
 	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
@@ -109,13 +110,13 @@ func unanswered(hops []hop) bool {
 
 // latest returns the requests of the last order at a door, oldest first. A
 // request that names no order is one by itself.
-func latest(log []request, door payments.Door) []request {
+func latest(log []front.Entry, door payments.Door) []front.Entry {
 	for _, r := range slices.Backward(log) {
 		if r.Door != door {
 			continue
 		}
 		if r.Order == "" {
-			return []request{r}
+			return []front.Entry{r}
 		}
 		return requestsOf(log, door, r.Order)
 	}
@@ -123,8 +124,8 @@ func latest(log []request, door payments.Door) []request {
 }
 
 // requestsOf returns the requests of an order at a door, oldest first.
-func requestsOf(log []request, door payments.Door, order string) []request {
-	var out []request
+func requestsOf(log []front.Entry, door payments.Door, order string) []front.Entry {
+	var out []front.Entry
 	for _, r := range log {
 		if r.Door == door && r.Order == order {
 			out = append(out, r)

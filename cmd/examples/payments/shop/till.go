@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/semel-dev/semel/cmd/examples/payments"
+	"github.com/semel-dev/semel/cmd/examples/payments/client"
 )
 
 // till is one of the three ways to pay that the page sets side by side.
@@ -113,7 +114,7 @@ func (t till) sayings() []saying {
 
 // try is one request and what came of it: an answer, or none.
 type try struct {
-	answer   answer
+	answer   client.Answer
 	answered bool
 }
 

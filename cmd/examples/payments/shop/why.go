@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
 
 // facts are what the log says of an order.
@@ -24,7 +26,7 @@ type facts struct {
 
 // why says in two or three sentences why the bank took money for an order as
 // often as it did, from what the log has of it.
-func why(t till, requests []request) string {
+func why(t till, requests []front.Entry) string {
 	if len(requests) == 0 {
 		return ""
 	}
@@ -51,7 +53,7 @@ func why(t till, requests []request) string {
 }
 
 // factsOf reads the requests of one order.
-func factsOf(requests []request) facts {
+func factsOf(requests []front.Entry) facts {
 	f := facts{sends: len(requests)}
 	keys, saved := map[string]bool{}, false
 	looked := 0

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-dev/semel/cmd/examples/payments/front"
 	"github.com/semel-dev/semel/internal/assert"
 )
 
@@ -13,11 +14,11 @@ import (
 // the time. The lines of all requests of one order are a millisecond apart.
 type logged struct {
 	now      time.Time
-	requests []request
+	requests []front.Entry
 }
 
 func (l *logged) send(key string, lines ...string) *logged {
-	r := request{Key: key}
+	r := front.Entry{Key: key}
 	for _, line := range lines {
 		l.now = l.now.Add(time.Millisecond)
 		r.Lines = append(r.Lines, fmt.Sprintf(`{"time":%q,%s}`, l.now.Format(time.RFC3339Nano), line))
@@ -148,7 +149,7 @@ func TestWhyAnOrderWasChargedAsOftenAsItWas(t *testing.T) {
 		assert.Equal(t, why(keyless, both.requests[:2]), together+nothing)
 
 		again := new(logged).send("", passed, answered).requests[0]
-		often := slices.Concat(both.requests[:2], []request{again, again, again})
+		often := slices.Concat(both.requests[:2], []front.Entry{again, again, again})
 		assert.Contains(t, why(keyless, often), "It was sent 5 times, the second before the first had its answer. ")
 	})
 }
