@@ -50,6 +50,10 @@ type dialect struct {
 	// durable asks, in one row, whether a commit is on disk when it returns.
 	// It is empty where every connection makes sure of it.
 	durable string
+	// logged asks, in one row, how far commits are logged and how far that is
+	// on disk: see flush.go. It is empty where nobody sees a commit before it is
+	// on disk.
+	logged string
 
 	migrations migrate.Set
 	syntax     syntax

@@ -146,6 +146,9 @@ func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResu
 	}
 	res, changed := seen.record.Begin(p)
 	if !changed {
+		if err := s.awaitFlush(ctx, &seen.record); err != nil {
+			return semel.BeginResult{}, err
+		}
 		return res, nil
 	}
 	err = s.change(ctx, p.Scope, p.Key, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
@@ -195,6 +198,9 @@ func (s *Store) Get(ctx context.Context, scope, key string) (semel.Record, error
 	if err != nil {
 		return semel.Record{}, unavailable(err)
 	}
+	if err := s.awaitFlush(ctx, &r.record); err != nil {
+		return semel.Record{}, err
+	}
 	return r.record, nil
 }
 
@@ -206,7 +212,21 @@ type transition func(*semel.Record) (changed bool, audit *semel.AuditEntry)
 // clock are read once the write lock is held: a time taken before queueing
 // would be old by the length of the queue.
 func (s *Store) change(ctx context.Context, scope, key string, apply transition) error {
-	return s.write(ctx, func(tx *sql.Tx) (bool, error) { return s.changeTx(ctx, tx, scope, key, apply) })
+	var (
+		found   *semel.Record
+		changed bool
+	)
+	err := s.write(ctx, func(tx *sql.Tx) (_ bool, err error) {
+		changed, err = s.changeTx(ctx, tx, scope, key, func(r *semel.Record) (bool, *semel.AuditEntry) {
+			found = r
+			return apply(r)
+		})
+		return changed, err
+	})
+	if err != nil || changed {
+		return err
+	}
+	return s.awaitFlush(ctx, found)
 }
 
 // changeTx runs one transition inside tx and reports whether it wrote.
