@@ -62,7 +62,7 @@ func TestResourceLimits(t *testing.T) {
 	t.Run("A body that trickles in is given up in time, and holds no claim", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newService(t, settings{mw: semelhttp.Config{BodyReadTimeout: 10 * time.Second}})
+			s := newService(t, settings{mw: semelhttp.Config{BodyReadTimeout: 10500 * time.Millisecond}}) // between two bytes
 			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created))
 			began := time.Now()
 			body := io.NopCloser(&trickle{left: 60})
@@ -71,7 +71,7 @@ func TestResourceLimits(t *testing.T) {
 			assert.NoError(t, err)
 			resp.Body.Close()
 			assert.Equal(t, resp.StatusCode, http.StatusRequestTimeout)
-			assert.Equal(t, time.Since(began), 10*time.Second)
+			assert.Equal(t, time.Since(began), 10500*time.Millisecond)
 			assert.Equal(t, post(t, srv.Client(), srv.URL(), "k1", "").outcome(), "executed")
 			time.Sleep(time.Minute) // the client's body comes to its end
 		})
@@ -81,14 +81,14 @@ func TestResourceLimits(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			s := newService(t, settings{})
-			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created), func(srv *http.Server) { srv.ReadTimeout = 5 * time.Second })
+			srv := memhttp.New(t, s.protect(t, semelhttp.Route{}, s.created), func(srv *http.Server) { srv.ReadTimeout = 5500 * time.Millisecond })
 			began := time.Now()
 			req := keyed(t.Context(), t, srv.URL(), "k1", io.NopCloser(&trickle{left: 20}))
 			resp, err := srv.Client().Do(req)
 			assert.NoError(t, err)
 			resp.Body.Close()
 			assert.Equal(t, resp.StatusCode, http.StatusRequestTimeout)
-			assert.Equal(t, time.Since(began), 5*time.Second)
+			assert.Equal(t, time.Since(began), 5500*time.Millisecond)
 			time.Sleep(time.Minute) // the client's body comes to its end
 		})
 	})
@@ -144,8 +144,10 @@ func TestResourceLimits(t *testing.T) {
 					time.Sleep(time.Hour) // also the late handler is done
 				}
 				do(srv.Client(), http.MethodPost, srv.URL(), "k1", body)                     // a repeat
+				synctest.Wait()                                                              // its bytes are given back after the last of its reply was sent
 				do(srv.Client(), http.MethodPost, srv.URL(), "k9", strings.Repeat(body, 21)) // too large
-				all := strings.Repeat("b", 19_000)                                           // takes the whole budget
+				synctest.Wait()
+				all := strings.Repeat("b", 19_000) // takes the whole budget
 				got, err := do(srv.Client(), http.MethodPost, srv.URL(), "k10", all)
 				assert.True(t, err != nil || got.outcome() != "released", "%s: got %s", way, got.text)
 				time.Sleep(time.Hour)

@@ -60,22 +60,26 @@ func ErrorIs(t testing.TB, err, target error, what ...any) {
 }
 
 // patience is how long Eventually waits: far longer than a slow machine needs.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
+
+// Between two looks Eventually lets pass at first so long, and then ever more,
+// so that a long wait does not take the machine's time from what it waits for.
+const (
+	firstPause = 5 * time.Millisecond
+	mostPause  = 50 * time.Millisecond
+)
 
 // Eventually waits until is says that something has come about that a test
 // cannot be told of, such as what another process does; what names it. It ends
 // the test if that takes too long.
 func Eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	late := time.After(patience)
-	for !is() {
-		select {
-		case <-again.C:
-		case <-late:
+	began := time.Now()
+	for pause := firstPause; !is(); pause = min(pause*5/4, mostPause) {
+		if time.Since(began) > patience {
 			t.Fatalf("waited %v in vain until %s", patience, what)
 		}
+		time.Sleep(pause)
 	}
 }
 

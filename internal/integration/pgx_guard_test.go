@@ -401,7 +401,7 @@ func TestPgxTransactionEndsAtTheDeadline(t *testing.T) {
 	eachTxMode(t, func(t *testing.T, mode semel.Mode) {
 		t.Helper()
 		s := newPgx(t, pgxConfig{})
-		g := newGuard(t, s, semel.Config{HandlerDeadline: 2 * time.Second})
+		g := newGuard(t, s, semel.Config{HandlerDeadline: 10 * time.Second})
 		back := make(chan struct{})
 		over := make(chan error, 1)
 		_, err := g.Run(t.Context(), pgxCall("k", mode), func(ctx context.Context) semel.Completion {

@@ -415,7 +415,7 @@ func TestServersOwnPoolIsNotTheBusinessPool(t *testing.T) {
 		joint := s.Join(rec.Claim())
 		defer joint.Rollback() //nolint:errcheck // after Commit it has nothing to do.
 		assert.NoError(t, s.server.pay(joint.Context(t.Context())))
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // and not for ever
 		defer cancel()
 		_, err := s.Begin(ctx, beginFor("another"))
 		assert.NoError(t, err)
