@@ -1,0 +1,202 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// wellKnownPath is where rules for machines are looked for.
+const wellKnownPath = "/.well-known/idempotency"
+
+var retentionCases = []Case{
+	{
+		ID: "retention/document", Level: Practice, Title: "The rules are published for machines",
+		Sends:   "A GET of " + wellKnownPath + ".",
+		Expects: "A JSON document that says for how long keys are kept.",
+		Clause:  "N8, N14, N15: draft sections 2.3 and 2.5.2 ask for published rules; where is left open.",
+		Costs:   "A client that comes back after the retention pays again, and cannot know it.",
+		Fix:     "Publish header, key syntax, retention and which replies are kept.",
+		run: func(ctx context.Context, s *session) outcome {
+			doc, x := s.document(ctx)
+			if doc == nil {
+				return broken(Bytes, "%s got %s", wellKnownPath, x.result())
+			}
+			return held(Bytes, "%d operations have rules there", len(doc.Endpoints))
+		},
+	},
+	{
+		ID: "retention/declared", Level: Practice, Title: "The operation is in the rules, with its retention",
+		Sends:   "A GET of " + wellKnownPath + ".",
+		Expects: "An entry for the operation with a retention of 24 hours or more.",
+		Clause:  "N15: draft section 2.5.2.",
+		Costs:   "Clients retry for a day; keys that live for less are no protection.",
+		Fix:     "Keep keys for 24 hours at least, and say so.",
+		run: func(ctx context.Context, s *session) outcome {
+			e, stop := s.declared(ctx)
+			if stop != nil {
+				return *stop
+			}
+			const day = 24 * 60 * 60
+			return heldIf(e.Retention < 0 || e.Retention >= day, "retention is %d seconds", e.Retention)
+		},
+	},
+	{
+		ID: "retention/required", Level: Practice, Title: "What is said of missing keys is true",
+		Sends:   "The request without a key, and a GET of " + wellKnownPath + ".",
+		Expects: "400 where the rules say that a key is required.",
+		Clause:  "N14: draft section 2.5.2; N21: section 2.7.",
+		Costs:   "A client that trusts the rules is unprotected.",
+		Fix:     "Make the document from the settings that are in force.",
+		run: func(ctx context.Context, s *session) outcome {
+			e, stop := s.declared(ctx)
+			if stop != nil {
+				return *stop
+			}
+			x := s.send(ctx, s.run.newCall().under())
+			return heldIf(e.Required == (x.Status == http.StatusBadRequest), "required: %t; without a key it got %d", e.Required, x.Status)
+		},
+	},
+}
+
+type published struct {
+	Endpoints []publishedEndpoint `json:"endpoints"`
+}
+
+type publishedEndpoint struct {
+	Methods   []string `json:"methods"`
+	Path      string   `json:"path"`
+	Required  bool     `json:"required"`
+	Retention int64    `json:"retention"`
+}
+
+// document reads the published rules, if there are any.
+func (s *session) document(ctx context.Context) (*published, Exchange) {
+	u, err := url.Parse(s.run.target.URL)
+	if err != nil {
+		return nil, Exchange{Err: err.Error()}
+	}
+	x := s.send(ctx, call{method: http.MethodGet, url: u.Scheme + "://" + u.Host + wellKnownPath})
+	var doc published
+	if x.Status != http.StatusOK || json.Unmarshal(x.ReplyBody, &doc) != nil || doc.Endpoints == nil {
+		return nil, x
+	}
+	return &doc, x
+}
+
+// declared is what the rules say of the operation under test.
+func (s *session) declared(ctx context.Context) (publishedEndpoint, *outcome) {
+	doc, _ := s.document(ctx)
+	if doc == nil {
+		o := skip("no rules are published at %s", wellKnownPath)
+		return publishedEndpoint{}, &o
+	}
+	u, err := url.Parse(s.run.target.URL)
+	for _, e := range doc.Endpoints {
+		if err == nil && pathFits(e.Path, u.Path) {
+			return e, nil
+		}
+	}
+	o := broken(Bytes, "the rules have no entry for the operation")
+	return publishedEndpoint{}, &o
+}
+
+// pathFits matches a path against a pattern with {names}.
+func pathFits(pattern, path string) bool {
+	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(want) != len(got) {
+		return false
+	}
+	for i := range want {
+		if isName := strings.HasPrefix(want[i], "{") && strings.HasSuffix(want[i], "}"); want[i] != got[i] && !isName {
+			return false
+		}
+	}
+	return true
+}
+
+var problemCases = []Case{
+	explained("problem/missing", "a missing key", "N21, N24", func(ctx context.Context, s *session) (Exchange, *outcome) {
+		return s.send(ctx, s.run.newCall().under()), nil
+	}),
+	explained("problem/mismatch", "a used key", "N22, N24", func(ctx context.Context, s *session) (Exchange, *outcome) {
+		m, stop := s.mismatch(ctx)
+		return m.other, stop
+	}),
+	explained("problem/conflict", "a key in use", "N23, N24", func(ctx context.Context, s *session) (Exchange, *outcome) {
+		for _, x := range s.race(ctx) {
+			if x.conflicts() {
+				return x, nil
+			}
+		}
+		o := inconclusive("none of ten requests at once was refused as too early")
+		return Exchange{}, &o
+	}),
+	{
+		ID: "problem/told-apart", Level: Practice, Title: "Refusals can be told apart by a program",
+		Sends:   "A request without a key, and another body under a used key.",
+		Expects: "Two problem types (RFC 9457), or two error codes.",
+		Clause:  "RFC 9457 section 3.1.1; issue 51 of the draft's working group.",
+		Costs:   "A client must read prose to know whether to mend its request or to wait.",
+		Fix:     "Give each refusal a type of its own.",
+		run: func(ctx context.Context, s *session) outcome {
+			m, stop := s.mismatch(ctx)
+			if stop != nil {
+				return *stop
+			}
+			missing := s.send(ctx, s.run.newCall().under())
+			if !missing.refused() || !m.other.refused() {
+				return inconclusive("the two are not both refused")
+			}
+			a, b := problemType(missing), problemType(m.other)
+			return heldIf(a != "" && b != "" && a != b, "%q and %q", a, b)
+		},
+	},
+}
+
+// explained is the case of a refusal that says where it is documented.
+func explained(id, what, clause string, refusal func(context.Context, *session) (Exchange, *outcome)) Case {
+	return Case{
+		ID: id, Level: Should, Title: "The refusal of " + what + " says where it is explained",
+		Sends:   "A request with " + what + ".",
+		Expects: "A problem document (RFC 9457) with a type that is an address, or a Link with rel=\"describedby\".",
+		Clause:  clause + ": draft section 2.7.",
+		Costs:   "A developer who is refused guesses, and the guess is most often a new key.",
+		Fix:     "Answer with application/problem+json, and let its type lead to the documentation.",
+		run: func(ctx context.Context, s *session) outcome {
+			x, stop := refusal(ctx, s)
+			switch {
+			case stop != nil:
+				return *stop
+			case !x.refused():
+				return inconclusive("it is not refused: it got %s", x.result())
+			case strings.Contains(x.ReplyHeader.Get("Link"), "describedby"):
+				return held(Bytes, "Link: %s", x.ReplyHeader.Get("Link"))
+			}
+			kind := problemType(x)
+			return heldIf(strings.Contains(kind, ":") || strings.HasPrefix(kind, "/"), "its type is %q", kind)
+		},
+	}
+}
+
+// problemType is what a program can tell a refusal by: the type of a problem
+// document, or an error code as many APIs have one.
+func problemType(x Exchange) string {
+	var doc struct {
+		Type  string `json:"type"`
+		Code  string `json:"code"`
+		Error struct {
+			Type string `json:"type"`
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	json.Unmarshal(x.ReplyBody, &doc) //nolint:errcheck // what cannot be read has no type.
+	for _, found := range []string{doc.Type, doc.Code, doc.Error.Code, doc.Error.Type} {
+		if found != "" && found != "about:blank" {
+			return found
+		}
+	}
+	return ""
+}

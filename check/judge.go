@@ -1,0 +1,94 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+)
+
+// sighting is how many executions were seen behind some exchanges.
+type sighting struct {
+	executions int
+	evidence   Evidence
+	// unclear says why nothing can be said; it is empty otherwise.
+	unclear string
+}
+
+// watch counts the executions that happen while do sends the exchanges that it
+// returns. With something to observe they are counted; else the replies are
+// asked which execution they name.
+func (s *session) watch(ctx context.Context, do func() []Exchange) sighting {
+	r := s.run
+	if r.target.Observe == nil {
+		return r.sight(do())
+	}
+	before, err := r.count(ctx)
+	if err != nil {
+		return sighting{unclear: err.Error()}
+	}
+	do()
+	after, err := r.count(ctx)
+	if err != nil {
+		return sighting{unclear: err.Error()}
+	}
+	if (after-before)%r.step != 0 {
+		return sighting{unclear: fmt.Sprintf("effects rose by %d, and one execution makes %d: somebody else is at work", after-before, r.step)}
+	}
+	return sighting{executions: (after - before) / r.step, evidence: Counted}
+}
+
+// sight counts executions by what replies name. Only replies of success name one.
+func (r *run) sight(replies []Exchange) sighting {
+	var kinds []Exchange
+	for _, x := range replies {
+		if !x.succeeded() {
+			continue
+		}
+		known, err := r.isOneOf(kinds, x)
+		if err != "" {
+			return sighting{unclear: err}
+		}
+		if !known {
+			kinds = append(kinds, x)
+		}
+	}
+	if len(kinds) == 0 {
+		return sighting{unclear: "no request was answered with success"}
+	}
+	evidence := Identity
+	if len(r.marks.names) == 0 || !r.marks.in(kinds[0]) {
+		evidence = Bytes
+	}
+	return sighting{executions: len(kinds), evidence: evidence}
+}
+
+// isOneOf reports whether a reply comes from an execution that is known by
+// another reply, or why that cannot be told.
+func (r *run) isOneOf(kinds []Exchange, x Exchange) (bool, string) {
+	for _, known := range kinds {
+		switch r.marks.compare(known, x) {
+		case sameExecution:
+			return true, ""
+		case otherExecution:
+		case unclear:
+			if bytes.Equal(known.ReplyBody, x.ReplyBody) {
+				return true, ""
+			}
+			return false, "two replies are neither the same nor surely of two executions: name what may differ with Ignore, or let effects be counted"
+		}
+	}
+	return false, ""
+}
+
+// once is the finding of most cases: these exchanges are one execution.
+func (g sighting) once(says string) outcome {
+	switch {
+	case g.unclear != "":
+		return inconclusive("%s", g.unclear)
+	case g.executions == 1:
+		return held(g.evidence, "%s", says)
+	case g.executions == 0:
+		return inconclusive("nothing was executed at all")
+	}
+	return broken(g.evidence, "executed %d times", g.executions)
+}
