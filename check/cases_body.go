@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -81,14 +82,8 @@ func reversed(body []byte) []byte {
 		}
 		members = append(members, append(member, value...))
 	}
-	out := []byte("{")
-	for i := len(members) - 1; i >= 0; i-- {
-		out = append(out, members[i]...)
-		if i > 0 {
-			out = append(out, ',')
-		}
-	}
-	return append(out, '}')
+	slices.Reverse(members)
+	return slices.Concat([]byte("{"), bytes.Join(members, []byte(",")), []byte("}"))
 }
 
 // escapedLetters writes the first letter of each string value as an escape.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -143,9 +144,9 @@ func tally(got []Exchange) string {
 	for _, x := range got {
 		counts[x.Status]++
 	}
-	text := ""
+	var kinds []string
 	for _, status := range slices.Sorted(maps.Keys(counts)) {
-		text += fmt.Sprintf("%d × %d, ", counts[status], status)
+		kinds = append(kinds, fmt.Sprintf("%d × %d", counts[status], status))
 	}
-	return text[:max(0, len(text)-2)]
+	return strings.Join(kinds, ", ")
 }

@@ -13,7 +13,7 @@ var keyCases = []Case{
 		Clause: "N21: draft section 2.7.",
 		Costs:  "A client that forgets the key is unprotected, and learns of it by the first double charge.",
 		Fix:    "Require the key wherever money moves.",
-		run:    refusedKey(func(r *run, c call) call { return c.under() }),
+		run:    refusedKey(func(_ *run, c call) call { return c.under() }),
 	},
 	{
 		ID: "key/empty", Level: Should, Title: "An empty key is refused",
@@ -37,7 +37,7 @@ var keyCases = []Case{
 		Clause: "N1: draft section 2.1; RFC 9651 section 4.2.",
 		Costs:  "What cannot be parsed counts as absent in some stacks, and the request runs unprotected.",
 		Fix:    "Refuse what is no structured field's string. Never take it for a missing key.",
-		run:    refusedKey(func(r *run, c call) call { return c.under(`"` + newKey()) }),
+		run:    refusedKey(func(_ *run, c call) call { return c.under(`"` + newKey()) }),
 	},
 	{
 		ID: "key/control-characters", Level: Should, Title: "A key of bytes beyond ASCII is refused",

@@ -2,42 +2,22 @@ package check
 
 import (
 	"context"
-	"net/http"
+	"net"
 	"net/http/httptrace"
+	"net/url"
 	"time"
 )
 
 const lostFix = "Save the reply with the work in one transaction, and do not let the work end with the connection that asked for it."
 
 var lostCases = []Case{
-	lostReply("lost/reply", "the whole reply is lost", fault{cutReply: 0, cutRequest: -1}),
-	lostReply("lost/reply-cut", "the reply is cut in its midst", fault{cutReply: cutSomewhere, cutRequest: -1}),
-	lostReply("lost/reset", "the connection is reset before the reply", fault{cutReply: 0, cutRequest: -1, reset: true}),
-	lostReply("lost/stalled", "the reply never comes, until the client gives up", fault{cutReply: 0, cutRequest: -1, stall: true}),
-	{
-		ID: "lost/client-gone", Level: Must, Title: "A client that leaves early finds one execution",
-		Sends:   "A request whose connection is closed as soon as it is sent, and the same again until it has its result.",
-		Expects: "One execution. That can be told only when effects are counted.",
-		Clause:  "N19: draft section 2.6.",
-		Costs:   "The server stops half-way because nobody listens: charged and not noted, and charged again.",
-		Fix:     lostFix,
-		run: func(ctx context.Context, s *session) outcome {
-			c := s.run.newCall()
-			var last Exchange
-			seen := s.watch(ctx, func() []Exchange {
-				gone := s.sendAndLeave(ctx, c)
-				last = s.settled(ctx, c)
-				return []Exchange{gone, last}
-			})
-			switch {
-			case !last.succeeded():
-				return broken(s.run.strength(), "after its client had left the request got %s", last.result())
-			case seen.evidence != Counted:
-				return inconclusive("what became of the request that nobody waited for can only be counted")
-			}
-			return seen.once("one execution, whose client had left")
-		},
-	},
+	lostReply("lost/reply", "the whole reply is lost", func(*run) fault { return fault{cutReply: 0, cutRequest: -1} }),
+	lostReply("lost/reply-cut", "the reply is cut in its midst", func(r *run) fault {
+		return fault{cutReply: 1 + r.random.IntN(len("HTTP/1.1 201 Created\r\nContent-Type:")), cutRequest: -1}
+	}),
+	lostReply("lost/stalled", "the reply never comes, until the client gives up", func(*run) fault { return fault{cutReply: 0, cutRequest: -1, stall: true} }),
+	leftAlone("lost/client-gone", "closes its connection", false),
+	leftAlone("lost/reset", "resets its connection", true),
 	{
 		ID: "lost/request-cut", Level: Must, Title: "A request that broke off does not use its key up",
 		Sends:   "Half of a request, and then all of it under the same key.",
@@ -52,10 +32,10 @@ var lostCases = []Case{
 			}
 			var last Exchange
 			seen := s.watch(ctx, func() []Exchange {
-				f := fault{cutReply: -1, cutRequest: s.run.headLength(ctx, c) + len(c.body)/2}
-				cut, heard := s.through(ctx, f, c)
+				f := fault{cutReply: -1, cutRequest: len(c.body) / 2}
+				heard := s.through(ctx, f, c)
 				last = s.settled(ctx, c)
-				return []Exchange{cut, heard, last}
+				return []Exchange{heard, last}
 			})
 			if !last.succeeded() {
 				return broken(s.run.strength(), "after half a request the whole one got %s", last.result())
@@ -65,11 +45,8 @@ var lostCases = []Case{
 	},
 }
 
-// cutSomewhere stands for a number of bytes that the seed chooses.
-const cutSomewhere = 1
-
 // lostReply is the case of one way to lose a reply.
-func lostReply(id, what string, f fault) Case {
+func lostReply(id, what string, lose func(*run) fault) Case {
 	return Case{
 		ID: id, Level: Must, Title: "One execution when " + what,
 		Sends:   "A request through a relay of the checker's, where " + what + ", and the same again until it has its result.",
@@ -78,14 +55,10 @@ func lostReply(id, what string, f fault) Case {
 		Costs:   "This is what the key is for. A reply that is lost and an operation that is done twice is a customer who pays twice.",
 		Fix:     lostFix,
 		run: func(ctx context.Context, s *session) outcome {
-			f := f
-			if f.cutReply == cutSomewhere {
-				f.cutReply += s.run.random.IntN(len("HTTP/1.1 201 Created\r\nContent-Type:"))
-			}
 			c := s.run.newCall()
 			var heard, last Exchange
 			seen := s.watch(ctx, func() []Exchange {
-				_, heard = s.through(ctx, f, c)
+				heard = s.through(ctx, lose(s.run), c)
 				last = s.settled(ctx, c)
 				return []Exchange{heard, last}
 			})
@@ -100,61 +73,79 @@ func lostReply(id, what string, f fault) Case {
 	}
 }
 
+// leftAlone is the case of a client that does not wait for its reply. What became
+// of its request no reply can tell.
+func leftAlone(id, what string, reset bool) Case {
+	return Case{
+		ID: id, Level: Must, Title: "One execution when the client " + what + " early",
+		Sends:   "A request whose client " + what + " as soon as it is sent, and the same again until it has its result.",
+		Expects: "One execution. That can be told only when effects are counted.",
+		Clause:  "N19: draft section 2.6.",
+		Costs:   "The server stops half-way because nobody listens: charged and not noted, and charged again.",
+		Fix:     lostFix,
+		run: func(ctx context.Context, s *session) outcome {
+			c := s.run.newCall()
+			var last Exchange
+			seen := s.watch(ctx, func() []Exchange {
+				s.sendAndLeave(ctx, c, reset)
+				last = s.settled(ctx, c)
+				return []Exchange{last}
+			})
+			switch {
+			case !last.succeeded():
+				return broken(s.run.strength(), "after its client had left the request got %s", last.result())
+			case seen.evidence != Counted:
+				return inconclusive("what became of the request that nobody waited for can only be counted")
+			}
+			return seen.once("one execution, whose client had left")
+		},
+	}
+}
+
 // lostPatience is how long the client behind a stalled reply waits.
 const lostPatience = 2 * time.Second
 
-// through sends a call through a relay with a fault. It returns what the client
-// got, which is what the history shows, and what the relay heard.
-func (s *session) through(ctx context.Context, f fault, c call) (got, heard Exchange) {
-	r, err := newRelay(ctx, c.url, f)
+// through sends a call through a relay with a fault, and returns what the relay
+// heard. The history shows what the client got.
+func (s *session) through(ctx context.Context, f fault, c call) (heard Exchange) {
+	target, err := url.Parse(c.url)
 	if err != nil {
-		got = Exchange{Err: err.Error()}
-		return got, got
+		return Exchange{Err: err.Error()}
 	}
-	sent := c.set("Host", r.target.Host)
-	sent.url = "http://" + r.listener.Addr().String() + r.target.RequestURI()
-	sent.lastOfConn = true
-	t := newTransport()
+	r := &relay{dial: throughTLS(target, s.run.dial), fault: f}
+	t := s.run.newTransport()
+	t.DialContext = r.DialContext
 	defer t.CloseIdleConnections()
+	sent := c.set("Host", target.Host)
+	sent.url, sent.lastOfConn = plainURL(target), true
 	patience, cancel := context.WithTimeout(ctx, lostPatience)
-	defer cancel()
-	got = s.exchange(patience, newClient(t), sent)
+	got := s.exchange(patience, newClient(t), sent)
 	cancel()
-	r.close()
+	ending, cancel := context.WithTimeout(ctx, s.run.cfg.Timeout)
+	defer cancel()
+	r.wait(ending)
 	got.URL, got.Note = c.url, "through a relay that loses what it is told to"
 	s.note(got)
-	heard, _ = r.reply(c.method)
-	return got, heard
+	return r.reply(c.method)
 }
 
-// headLength is about how long a request is without its body.
-func (r *run) headLength(ctx context.Context, c call) int {
-	req, err := r.request(ctx, c)
-	if err != nil {
-		return 0
-	}
-	var counted countingWriter
-	req.Body, req.ContentLength = http.NoBody, 0
-	req.Write(&counted) //nolint:errcheck // it only counts.
-	return int(counted) + len("Content-Length: 0\r\nConnection: close\r\n")
-}
-
-type countingWriter int
-
-func (w *countingWriter) Write(p []byte) (int, error) {
-	*w += countingWriter(len(p))
-	return len(p), nil
-}
-
-// sendAndLeave closes the connection of a request as soon as it is written.
-func (s *session) sendAndLeave(ctx context.Context, c call) Exchange {
+// sendAndLeave ends the connection of a request as soon as it is written, in
+// good order or with a reset.
+func (s *session) sendAndLeave(ctx context.Context, c call, reset bool) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	t := newTransport()
+	t := s.run.newTransport()
 	defer t.CloseIdleConnections()
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if tcp, ok := conn.(*net.TCPConn); ok && reset {
+			err = tcp.SetLinger(0)
+		}
+		return conn, err
+	}
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { leave() }}
 	x := s.exchange(httptrace.WithClientTrace(ctx, trace), newClient(t), c)
-	x.Note = "the client closed the connection as soon as the request was written"
+	x.Note = "the client left as soon as the request was written"
 	s.note(x)
-	return x
 }

@@ -93,7 +93,7 @@ var mismatchCases = []Case{
 			}
 			return s.watch(ctx, func() []Exchange {
 				got := s.sendAtOnce(ctx, []call{c, c.with(body)})
-				return append(got, s.settled(ctx, c), s.settled(ctx, c.with(body)))
+				return append(got, s.settled(ctx, c), s.settled(ctx, c.with(body)), s.settled(ctx, c))
 			}).once("one of two bodies was executed")
 		},
 	},

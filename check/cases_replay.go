@@ -129,7 +129,7 @@ var replayCases = []Case{
 			return s.watch(ctx, func() []Exchange {
 				var got []Exchange
 				for range 2 {
-					t := newTransport()
+					t := s.run.newTransport()
 					got = append(got, s.sendBy(ctx, newClient(t), c))
 					t.CloseIdleConnections()
 				}

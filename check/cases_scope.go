@@ -1,10 +1,11 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 )
 
 var scopeCases = []Case{
@@ -111,11 +112,10 @@ var headerCases = []Case{
 			if stop != nil {
 				return *stop
 			}
+			again := p.again.ReplyHeader.Values("Set-Cookie")
 			for _, cookie := range p.first.ReplyHeader.Values("Set-Cookie") {
-				for _, again := range p.again.ReplyHeader.Values("Set-Cookie") {
-					if again == cookie {
-						return broken(Bytes, "the second reply sets the first one's cookie again")
-					}
+				if slices.Contains(again, cookie) {
+					return broken(Bytes, "the second reply sets the first one's cookie again")
 				}
 			}
 			return held(Bytes, "no cookie is set again")
@@ -133,7 +133,7 @@ var headerCases = []Case{
 				return *stop
 			}
 			control := p.again.ReplyHeader.Get("Cache-Control")
-			return heldIf(!bytes.Contains([]byte(control), []byte("public")), "Cache-Control: %q", control)
+			return heldIf(!strings.Contains(control, "public"), "Cache-Control: %q", control)
 		},
 	},
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,19 +94,20 @@ func distinct(all []map[string]string, name string) bool {
 	return true
 }
 
-// echoed reports whether a value of a reply comes out of its request.
+// echoed reports whether a value of a reply comes out of its request: it is one
+// of the request's own, or too long to stand in it by chance.
 func echoed(x Exchange, value string) bool {
-	if bytes.Contains(x.Body, []byte(value)) {
+	const long = 6
+	own := leaves(Exchange{ReplyBody: x.Body})
+	if slices.Contains(slices.Collect(maps.Values(own)), value) {
 		return true
 	}
-	for _, values := range x.Header {
-		for _, v := range values {
-			if strings.Contains(v, value) {
-				return true
-			}
-		}
+	if len(value) < long {
+		return false
 	}
-	return false
+	return bytes.Contains(x.Body, []byte(value)) || slices.ContainsFunc(slices.Collect(maps.Values(x.Header)), func(lines []string) bool {
+		return slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, value) })
+	})
 }
 
 func isTime(value string) bool {

@@ -8,107 +8,60 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"sync"
 )
 
 // fault is what a relay does to one connection.
 type fault struct {
-	// cutReply ends the connection after so many bytes of the reply, which the
-	// relay itself reads to its end. Negative: all of it passes.
+	// cutReply ends the client's side after so many bytes of the reply, which the
+	// relay itself hears to its end. Negative: all of it passes.
 	cutReply int
-	// cutRequest ends both sides after so many bytes of the request. Negative: all
-	// of it passes.
+	// cutRequest ends both sides after so many bytes of the request's body.
+	// Negative: all of it passes.
 	cutRequest int
-	// reset ends the client's side with a reset, not in good order.
-	reset bool
-	// stall leaves the client's side open where it would be cut.
+	// stall leaves the client's side open where the reply would be cut.
 	stall bool
 }
 
-// relay stands between the checker and the API on the loopback interface, and
-// loses what it is told to. It hears the whole reply all the same, so that the
-// checker knows what became of the request that its client does not know of.
+// relay stands in the checker's own connection to the API, and loses what it is
+// told to. It hears the whole reply all the same, so that the checker knows
+// what became of the request that its client does not know of. TLS ends in it:
+// towards its client it speaks plain HTTP.
 type relay struct {
-	listener net.Listener
-	target   *url.URL
-	fault    fault
-	ended    sync.WaitGroup
-	mu       sync.Mutex
-	heard    []byte
+	dial  dialFunc
+	fault fault
+	ended sync.WaitGroup
+	mu    sync.Mutex
+	heard []byte
 }
 
-// newRelay starts a relay to the host of address. TLS ends in it: towards its
-// client it speaks plain HTTP.
-func newRelay(ctx context.Context, address string, f fault) (*relay, error) {
-	u, err := url.Parse(address)
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// DialContext connects to the API and returns the client's end of the relay.
+func (r *relay) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	server, err := r.dial(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	var listen net.ListenConfig
-	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	r := &relay{listener: l, target: u, fault: f}
-	r.ended.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			r.ended.Go(func() { r.serve(ctx, conn) })
-		}
-	})
-	return r, nil
+	client, near := net.Pipe()
+	r.ended.Go(func() { r.forward(near, server) })
+	r.ended.Go(func() { r.back(near, server) })
+	return client, nil
 }
 
-// close ends the relay when what is under way has ended.
-func (r *relay) close() {
-	r.listener.Close()
-	r.ended.Wait()
-}
-
-// reply is the one reply that was heard; false means that there was none, or
-// not all of it.
-func (r *relay) reply(method string) (Exchange, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(r.heard)), &http.Request{Method: method})
-	if err != nil {
-		return Exchange{}, false
+// wait waits until both sides of each connection have ended, or ctx has.
+func (r *relay) wait(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		r.ended.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	return Exchange{Status: resp.StatusCode, ReplyHeader: resp.Header, ReplyBody: body}, err == nil
-}
-
-func (r *relay) dialTarget(ctx context.Context) (net.Conn, error) {
-	host := r.target.Host
-	if r.target.Port() == "" {
-		host = net.JoinHostPort(r.target.Hostname(), map[string]string{"http": "80", "https": "443"}[r.target.Scheme])
-	}
-	var d net.Dialer
-	if r.target.Scheme == "https" {
-		return (&tls.Dialer{NetDialer: &d, Config: &tls.Config{ServerName: r.target.Hostname(), NextProtos: []string{"http/1.1"}}}).DialContext(ctx, "tcp", host)
-	}
-	return d.DialContext(ctx, "tcp", host)
-}
-
-func (r *relay) serve(ctx context.Context, client net.Conn) {
-	defer client.Close()
-	server, err := r.dialTarget(ctx)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	var upstream sync.WaitGroup
-	upstream.Go(func() { r.forward(client, server) })
-	r.back(client, server)
-	client.Close()
-	upstream.Wait()
 }
 
 // forward carries the request.
@@ -117,28 +70,37 @@ func (r *relay) forward(client, server net.Conn) {
 		io.Copy(server, client) //nolint:errcheck // either side may end at any time: that is what a relay is for.
 		return
 	}
-	io.CopyN(server, client, int64(r.fault.cutRequest)) //nolint:errcheck // as above.
+	in := textproto.NewReader(bufio.NewReader(client))
+	for line := "-"; line != ""; {
+		var err error
+		if line, err = in.ReadLine(); err != nil {
+			break
+		}
+		io.WriteString(server, line+"\r\n") //nolint:errcheck // as above.
+	}
+	io.CopyN(server, in.R, int64(r.fault.cutRequest)) //nolint:errcheck // as above.
 	server.Close()
 	client.Close()
 }
 
 // back carries the reply as far as it may go, and hears the rest.
 func (r *relay) back(client, server net.Conn) {
+	defer client.Close()
+	defer server.Close()
 	passed := 0
 	buf := make([]byte, 4096)
 	for {
 		n, err := server.Read(buf)
-		r.mu.Lock()
-		r.heard = append(r.heard, buf[:n]...)
-		r.mu.Unlock()
+		r.hear(buf[:n])
 		pass := buf[:n]
 		if r.fault.cutReply >= 0 {
 			pass = pass[:min(n, max(0, r.fault.cutReply-passed))]
 		}
-		client.Write(pass) //nolint:errcheck // the client may have left.
-		passed += n
-		if r.fault.cutReply >= 0 && passed >= r.fault.cutReply && n > 0 {
-			r.cut(client)
+		if len(pass) > 0 {
+			client.Write(pass) //nolint:errcheck // the client may have left.
+		}
+		if passed += n; r.fault.cutReply >= 0 && passed > r.fault.cutReply && !r.fault.stall {
+			client.Close()
 		}
 		if err != nil {
 			return
@@ -146,13 +108,55 @@ func (r *relay) back(client, server net.Conn) {
 	}
 }
 
-// cut ends the client's side, or lets it wait.
-func (r *relay) cut(client net.Conn) {
-	if r.fault.stall {
-		return
+func (r *relay) hear(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard = append(r.heard, p...)
+}
+
+// reply is the one reply that was heard. Its status is 0 when there was none, or
+// not all of it.
+func (r *relay) reply(method string) Exchange {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(r.heard)), &http.Request{Method: method})
+	if err != nil {
+		return Exchange{}
 	}
-	if tcp, ok := client.(*net.TCPConn); ok && r.fault.reset {
-		tcp.SetLinger(0) //nolint:errcheck // then it ends in good order.
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return Exchange{}
 	}
-	client.Close()
+	return Exchange{Status: resp.StatusCode, ReplyHeader: resp.Header, ReplyBody: body}
+}
+
+// throughTLS dials like dial, and begins TLS where the target asks for it.
+func throughTLS(target *url.URL, dial dialFunc) dialFunc {
+	if target.Scheme != "https" {
+		return dial
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		conn := tls.Client(raw, &tls.Config{ServerName: target.Hostname(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
+		if err := conn.HandshakeContext(ctx); err != nil {
+			raw.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+}
+
+// plainURL is the address of the target for the relay's client: the same host and
+// port, without TLS.
+func plainURL(u *url.URL) string {
+	plain := *u
+	plain.Scheme = "http"
+	if u.Scheme == "https" && u.Port() == "" {
+		plain.Host = net.JoinHostPort(u.Hostname(), "443")
+	}
+	return plain.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,9 +50,10 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 		cfg.Timeout = defaultTimeout
 	}
 	began := time.Now()
-	transport := newTransport()
+	r := &run{target: t, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), step: 1}
+	transport := r.newTransport()
 	defer transport.CloseIdleConnections()
-	r := &run{target: t, cfg: cfg, client: newClient(transport), random: rand.New(rand.NewPCG(cfg.Seed, 0)), step: 1}
+	r.client = newClient(transport)
 	report := &Report{Target: t.Method + " " + t.URL, Seed: cfg.Seed}
 	if report.Setup = r.learn(ctx); report.Setup == "" {
 		report.Marks = r.marks.names
@@ -61,14 +63,24 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// newTransport is that of net/http, with a connection for each request at once
+// newTransport is like that of net/http, with a connection for each request at once
 // and neither a proxy nor compression of its own: what is tested is the API.
-func newTransport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil
-	t.DisableCompression = true
-	t.MaxIdleConnsPerHost = 64
-	return t
+func (r *run) newTransport() *http.Transport {
+	return &http.Transport{
+		DialContext:         r.dial,
+		DisableCompression:  true,
+		MaxIdleConnsPerHost: 64,
+		ForceAttemptHTTP2:   true,
+		TLSHandshakeTimeout: r.cfg.Timeout,
+	}
+}
+
+func (r *run) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if r.cfg.DialContextFunc != nil {
+		return r.cfg.DialContextFunc(ctx, network, address)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, address)
 }
 
 func newClient(t http.RoundTripper) *http.Client {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -71,6 +72,8 @@ type Config struct {
 	RequestsPerSecond float64
 	// Timeout is how long a request may take. Default 30 s.
 	Timeout time.Duration
+	// DialContextFunc connects to the API, for one that listens on a Unix socket.
+	DialContextFunc func(ctx context.Context, network, address string) (net.Conn, error)
 	// ProgressFunc is called with each finding as it is made.
 	ProgressFunc func(Finding)
 }
