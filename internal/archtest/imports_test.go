@@ -25,6 +25,8 @@ var mayImport = map[string][]string{
 	"storetest":                   {".", "internal/assert"},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey", "internal/httpfield"},
 	"semelotel":                   {"."},
+	"check":                       {},
+	"check/brokentest":            {"idempotencykey"},
 	"internal/archtest":           {},
 	"internal/assert":             {},
 	"internal/docstest":           {},
