@@ -82,7 +82,7 @@ func TestStage(t *testing.T) {
 					assert.Equal(t, strings.Count(got, mark), 1, "%s in %s", mark, got)
 				}
 				assert.Contains(t, b.text("#story-keyed ol"), "service to store: takes the key over, attempt 2")
-				assert.Contains(t, b.text("#story-keyed ol"), "process ended process=supervisor which=service")
+				assert.Contains(t, b.text("#story-keyed ol"), "supervisor: process ended which=service")
 			})
 
 			t.Run("a lost reply is cut, and the repeat is answered from the store", func(t *testing.T) {

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 )
 
@@ -32,13 +33,16 @@ type drawnHop struct {
 	hop
 	// Since is the time since the first hop.
 	Since time.Duration
+	// Same says that it has the log line of the hop before.
+	Same bool
 }
 
 // drawn draws hops, of which the first count are shown.
 func drawn(t till, hops []hop, shown int) drawing {
 	d := drawing{Title: t.Title, Hidden: max(0, len(hops)-shown)}
-	for _, h := range hops[:min(shown, len(hops))] {
-		d.Hops = append(d.Hops, drawnHop{hop: h, Since: h.At.Sub(hops[0].At)})
+	for i, h := range hops[:min(shown, len(hops))] {
+		same := i > 0 && h.Line != "" && h.Line == hops[i-1].Line
+		d.Hops = append(d.Hops, drawnHop{hop: h, Since: h.At.Sub(hops[0].At), Same: same})
 	}
 	return d
 }
@@ -106,5 +110,14 @@ func (h drawnHop) Sentence() string { return h.sentence() }
 // Offset is the time since the first hop.
 func (h drawnHop) Offset() string { return fmt.Sprintf("+%.3f s", h.Since.Seconds()) }
 
-// Log is the log line.
-func (h drawnHop) Log() string { return plain(h.Line) }
+// longID is an id that has more digits than anybody compares.
+var longID = regexp.MustCompile(`\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+
+// Log is the log line, with long ids cut as the drawing cuts them: the whole
+// line is in the list of requests.
+func (h drawnHop) Log() string {
+	if h.Same {
+		return "the same log line"
+	}
+	return longID.ReplaceAllString(plain(h.Line), "$1…")
+}

@@ -44,25 +44,25 @@ func (v requestView) Class() string {
 	}
 }
 
-// Log is what the processes logged, a line for each.
-func (v requestView) Log() string {
+// Log is what the processes logged.
+func (v requestView) Log() []string {
 	lines := make([]string, len(v.Lines))
 	for i, line := range v.Lines {
 		lines[i] = plain(line)
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
-// plain writes a line of JSON as its message and name=value pairs, in their
-// order, without what the page shows anyhow and the everyday levels. Any other
-// line stays as it is.
+// plain writes a line of JSON as who says it, what, and name=value pairs in their
+// order, without what the page shows anyhow, what is empty and the everyday
+// levels. Any other line stays as it is.
 func plain(line string) string {
 	d := json.NewDecoder(strings.NewReader(line))
 	d.UseNumber()
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return line
 	}
-	var message string
+	var process, message string
 	var pairs []string
 	for d.More() {
 		name, err := d.Token()
@@ -75,14 +75,16 @@ func plain(line string) string {
 		}
 		text := bare(value)
 		switch {
-		case name == "time", name == "request", name == "level" && (text == "INFO" || text == "DEBUG"):
+		case name == "time", name == "request", text == "", name == "level" && (text == "INFO" || text == "DEBUG"):
+		case name == "process":
+			process = text + ": "
 		case name == "msg":
 			message = text
 		default:
 			pairs = append(pairs, fmt.Sprintf("%v=%s", name, text))
 		}
 	}
-	return strings.Join(append([]string{message}, pairs...), " ")
+	return process + strings.Join(append([]string{message}, pairs...), " ")
 }
 
 // bare is a JSON value without the quotes that nothing in it needs.

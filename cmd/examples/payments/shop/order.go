@@ -2,6 +2,7 @@ package shop
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -23,8 +24,8 @@ const (
 // orderShape and keyShape are what the page itself makes. Anything else in a
 // form or a cookie did not come from it.
 var (
-	orderShape = regexp.MustCompile(`^o_[a-z0-9]{10}$`)
-	keyShape   = regexp.MustCompile(`^k_[a-z0-9]{26}$`)
+	orderShape = regexp.MustCompile(fmt.Sprintf(`^o_[a-z0-9]{%d}$`, orderLength))
+	keyShape   = regexp.MustCompile(fmt.Sprintf(`^k_[a-z0-9]{%d}$`, keyLength))
 )
 
 // intent is one order as a client means it: however often it is sent, it stays

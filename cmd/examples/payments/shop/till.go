@@ -82,6 +82,16 @@ func (s state) with(other state) state {
 	return s
 }
 
+// then is what is known of an order after other news. With several sends that
+// may each have been charged, being paid is not the whole of it.
+func (s state) then(news state, several bool) state {
+	next := s.with(news)
+	if next == statePaid && several {
+		return statePaidAgain
+	}
+	return next
+}
+
 // saying is one sentence of the till, shown while the order is in State.
 type saying struct {
 	State state
@@ -134,17 +144,6 @@ func (t try) state() state {
 	}
 }
 
-// unsettled are the statuses that leave an order open, for the script.
-func unsettled() []int {
-	var out []int
-	for s := http.StatusOK; s < 600; s++ {
-		if !payments.Settles(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 // String says in a line what came of the try.
 func (t try) String() string {
 	if !t.answered {
@@ -161,9 +160,9 @@ func (t try) String() string {
 	// A body that is not JSON has neither, and the status says enough.
 	_ = json.Unmarshal(t.answer.Body, &body)
 	if body.ID != "" {
-		parts = append(parts, "payment "+body.ID)
+		parts = append(parts, "payment "+payments.Short(body.ID))
 	}
-	if body.Title != "" {
+	if body.Title != "" && t.answer.Outcome == "" { // an outcome says as much
 		parts = append(parts, body.Title)
 	}
 	return strings.Join(parts, " · ")
@@ -174,13 +173,11 @@ func (t try) String() string {
 // is safe, and one key for all sends, make several sends one payment.
 func (tk ticket) after(t till, tries []try, newKeys bool) ticket {
 	tk.Sent += len(tries)
+	several := tk.Sent > 1 && (!t.Safe || newKeys)
 	for _, tr := range tries {
-		tk.State = tk.State.with(tr.state())
+		tk.State = tk.State.then(tr.state(), several)
 		tk.Heard = append(tk.Heard, tr.String())
 	}
 	tk.Heard = tk.Heard[max(0, len(tk.Heard)-maxTries):]
-	if tk.State == statePaid && (!t.Safe || newKeys) && tk.Sent > 1 {
-		tk.State = statePaidAgain
-	}
 	return tk
 }

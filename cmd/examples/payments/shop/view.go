@@ -26,9 +26,8 @@ type pageView struct {
 	// Payment and OtherPayment are the bodies of the payment requests.
 	Payment      string
 	OtherPayment string
-	// Unsettled are the statuses that leave an order open.
-	Unsettled []int
-	Signs     []sign
+	Rules        rules
+	Signs        []sign
 	// Saved is the page's address with all choices in it.
 	Saved  string
 	Limits limits
@@ -40,7 +39,7 @@ func newPageView(c choices, patience time.Duration) pageView {
 		choices: c, Faults: faults, Leases: c.offered(),
 		Price: money(amount), OtherPrice: money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
-		Unsettled: unsettled(), Signs: signs, Limits: newLimits(patience),
+		Rules: newRules(), Signs: signs, Limits: newLimits(patience),
 	}
 	for n := range maxTimes {
 		v.Counts = append(v.Counts, n+1)

@@ -48,6 +48,7 @@ func TestLogLinesAreWrittenPlainly(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		`{"time":"t","level":"INFO","msg":"paid","request":"4","attempt":2,"id":"a b"}`: "paid attempt=2 id=a b",
+		`{"process":"bank","msg":"charge","key":"","n":0}`:                              "bank: charge n=0",
 		`{"level":"WARN","msg":"not paid"}`:                                             "not paid level=WARN",
 		`{"msg":"m","quoted":"a\"b","group":{"x":[1,2]},"big":12345678901234567890}`:    `m quoted="a\"b" group={"x":[1,2]} big=12345678901234567890`,
 		`not json`:     "not json",

@@ -3,7 +3,7 @@
 // client. What changes by itself comes through htmx: the stream says that
 // something has changed, and #live fetches it.
 
-import { refresh, Till } from "./till.js";
+import { refresh, rules, Till } from "./till.js";
 
 // Without htmx or its extension, when one did not load, the figures would stay
 // as they were. The page is left as it is without a script: each press brings
@@ -201,7 +201,7 @@ document.body.addEventListener("htmx:after:swap", () => {
 });
 
 // A page without a script keeps its orders in a cookie, for all tabs alike.
-document.cookie = "shop_orders=; path=/; max-age=0; samesite=strict";
+document.cookie = `${rules.cookie}=; path=/; max-age=0; samesite=strict`;
 for (const part of document.querySelectorAll(".scripted")) {
   part.hidden = false;
 }

@@ -1,12 +1,12 @@
 // One till of the page, as a client that sends payments and sends them again
-// when no answer comes. The words are all in the page.
+// when no answer comes. The words are all in the page, and so is what an answer
+// means for an order.
 
 const form = document.querySelector("#shop");
 // number is one of the numbers that the page says a till goes by.
 const number = (name) => Number(form.dataset[name]);
 
-const unsettled = form.dataset.unsettled.split(" ").map(Number);
-const closed = ["paid", "paid-again", "refused"];
+export const rules = JSON.parse(document.querySelector("#rules").textContent);
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const chosen = (name) => form.elements[name].checked;
 
@@ -28,7 +28,7 @@ function randomText(n) {
   return Array.from(crypto.getRandomValues(new Uint8Array(n)), (b) => letters[b & 31]).join("");
 }
 
-const newKey = () => `k_${randomText(26)}`;
+const newKey = () => `k_${randomText(rules.keyLength)}`;
 
 // arrived waits until the demo has all sends of an order, as its log says. It is
 // at news that the log is worth another look.
@@ -62,7 +62,7 @@ export class Till {
   }
 
   renew() {
-    this.open(`o_${randomText(10)}`, this.keyed ? newKey() : "");
+    this.open(`o_${randomText(rules.orderLength)}`, this.keyed ? newKey() : "");
   }
 
   field(name) {
@@ -70,7 +70,7 @@ export class Till {
   }
 
   get settled() {
-    return closed.includes(this.ticket.state);
+    return rules.settled.includes(this.ticket.state);
   }
 
   // restore takes up the order of before a reload unless it was settled. If a
@@ -79,7 +79,7 @@ export class Till {
   // to the person.
   restore() {
     const saved = JSON.parse(sessionStorage.getItem(this.name));
-    if (!saved || closed.includes(saved.state)) {
+    if (!saved || rules.settled.includes(saved.state)) {
       this.open(this.field("order").value, this.field("key")?.value ?? "");
       return;
     }
@@ -117,12 +117,10 @@ export class Till {
     for (let n = 0; n < number("tries") && ticket === this.ticket; n++) {
       const { state, text, pause } = await this.send(ticket);
       ticket.tries.push(text);
-      ticket.state = together(ticket.state, state);
-      if (ticket.state === "paid" && (!this.safe || chosen("newkeys")) && ticket.sent > 1) {
-        ticket.state = "paid-again";
-      }
+      const several = ticket.sent > 1 && (!this.safe || chosen("newkeys"));
+      ticket.state = (several ? rules.several : rules.one)[ticket.state][state];
       this.show();
-      if (closed.includes(state)) {
+      if (rules.settled.includes(state)) {
         break;
       }
       if (state === "unknown" && chosen("guess") && !ticket.guessed) {
@@ -190,7 +188,7 @@ export class Till {
 
   show() {
     const { order, key, sent, state, tries, flying } = this.ticket;
-    const shown = flying > 0 && !closed.includes(state) ? "sending" : state;
+    const shown = flying > 0 && !rules.settled.includes(state) ? "sending" : state;
     const put = (name, text) => {
       const at = this.section.querySelector(`[data-show=${name}]`);
       if (at) {
@@ -216,17 +214,6 @@ export class Till {
   }
 }
 
-// together is what two sends of one order tell: the best news counts, but a
-// refusal says nothing of another send whose result is not known.
-function together(a, b) {
-  const unclear = ["unknown", "again", "doubt"];
-  if ((a === "refused" && unclear.includes(b)) || (b === "refused" && unclear.includes(a))) {
-    return "doubt";
-  }
-  const ranks = ["open", "unknown", "again", "doubt", "refused", "paid", "paid-again"];
-  return ranks.indexOf(b) > ranks.indexOf(a) ? b : a;
-}
-
 // describe says what an answer means for the order, as the server does for a
 // page without a script.
 function describe(answer, body) {
@@ -236,16 +223,15 @@ function describe(answer, body) {
   } catch {
     // The status says enough.
   }
+  const outcome = answer.headers.get("Semel-Outcome");
   const parts = [
     `${answer.status} ${answer.statusText}`.trim(),
-    answer.headers.get("Semel-Outcome"),
-    content.id && `payment ${content.id}`,
-    content.title,
+    outcome,
+    content.id && `payment ${content.id.slice(0, 8)}`,
+    !outcome && content.title,
   ];
   const text = parts.filter(Boolean).join(" · ");
-  if (answer.ok) {
-    return { state: "paid", text };
-  }
+  const { state } = rules.told.find(({ to }) => answer.status <= to);
   const seconds = Number(answer.headers.get("Retry-After"));
-  return { state: unsettled.includes(answer.status) ? "again" : "refused", text, pause: seconds > 0 ? seconds * 1000 : undefined };
+  return { state, text, pause: seconds > 0 ? seconds * 1000 : undefined };
 }
