@@ -219,6 +219,7 @@ func TestTheLogShowsWhatSemelSaidAndNoKey(t *testing.T) {
 		return strings.Count(log, "semel: request") == 2
 	})
 	assert.Contains(t, log, `\"outcome\":\"replayed\"`)
+	assert.Eventually(t, "both lines are printed", func() bool { return strings.Count(d.log(), "semel: request") == 2 })
 	assert.True(t, !strings.Contains(log+d.log(), "canary"), "the key is in no log")
 }
 

@@ -152,7 +152,7 @@ func waitFor(t *testing.T, address string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		c, err := net.Dial("tcp", address)
 		if err == nil {

@@ -51,7 +51,7 @@ func startDemo(t *testing.T, program string) demo {
 	assert.NoError(t, cmd.Start())
 	d := demo{t: t, stop: sync.OnceFunc(func() {
 		assert.NoError(t, cmd.Process.Signal(syscall.SIGTERM), "stop the demo")
-		kill := time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 		defer kill.Stop()
 		assert.NoError(t, cmd.Wait(), "the demo's end")
 	})}

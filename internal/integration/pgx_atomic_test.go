@@ -68,7 +68,6 @@ func TestPgxCommitsPerPayment(t *testing.T) {
 // the others are answered at once.
 func TestPgxAtomicDuplicates(t *testing.T) {
 	t.Parallel()
-	const held = 2 * time.Second
 	s := newPgx(t, pgxConfig{})
 	mw, err := semelhttp.New(newGuard(t, s, semel.Config{}), func(*http.Request) (string, error) { return "customer", nil }, semelhttp.Config{})
 	assert.NoError(t, err)
@@ -85,38 +84,35 @@ func TestPgxAtomicDuplicates(t *testing.T) {
 	assert.NoError(t, err)
 	srv := httptest.NewServer(h)
 	defer srv.Close()
-	post := func(body string) (int, http.Header, time.Duration) {
+	post := func(body string) (int, http.Header) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/", strings.NewReader(body))
 		assert.NoError(t, err)
 		req.Header.Set("Idempotency-Key", "k1")
-		sent := time.Now()
 		res, err := srv.Client().Do(req)
 		assert.NoError(t, err)
 		defer res.Body.Close()
-		return res.StatusCode, res.Header, time.Since(sent)
+		return res.StatusCode, res.Header
 	}
 	first := make(chan int, 1)
 	go func() {
-		status, _, _ := post("a")
+		status, _ := post("a")
 		first <- status
 	}()
 	<-opened
-	begun := time.Now()
-	for time.Since(begun) < held {
+	for range 20 { // who waited for the first would be told that the store is not there
 		for _, body := range []string{"a", "another request"} {
-			status, header, took := post(body)
+			status, header := post(body)
 			assert.Equal(t, status, http.StatusConflict)
 			assert.Equal(t, header.Get("Retry-After"), "1")
 			assert.Equal(t, header.Get("Semel-Outcome"), "in-progress")
-			assert.True(t, took < held/2, "answered at once, not in", took)
 		}
 	}
 	close(goOn)
 	assert.Equal(t, <-first, http.StatusCreated)
-	status, header, _ := post("a")
+	status, header := post("a")
 	assert.Equal(t, status, http.StatusCreated)
 	assert.Equal(t, header.Get("Idempotent-Replayed"), "true")
-	status, _, _ = post("another request")
+	status, _ = post("another request")
 	assert.Equal(t, status, http.StatusUnprocessableEntity)
 	assert.Equal(t, s.payments(t), 1)
 }

@@ -139,7 +139,7 @@ func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
 	t.Run("by the handler's deadline, and the writer is free", func(t *testing.T) {
 		t.Parallel()
 		s := newSQLite(t)
-		g := newGuard(t, s, semel.Config{HandlerDeadline: time.Second})
+		g := newGuard(t, s, semel.Config{HandlerDeadline: 10 * time.Second})
 		release := make(chan struct{})
 		finished := make(chan error, 1)
 		_, err := g.Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
@@ -152,7 +152,7 @@ func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
 			return created
 		})
 		assert.ErrorIs(t, err, semel.ErrStillRunning)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err = s.handles.Write.ExecContext(ctx, insertPayment, "others")
 		assert.NoError(t, err, "another writer, while the handler is still running")

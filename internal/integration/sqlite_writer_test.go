@@ -35,18 +35,21 @@ func TestSQLiteWriterThatIsNotFreeIsAStoreThatCannotBeReached(t *testing.T) {
 				t.Cleanup(cancel)
 				return ctx
 			}
-			start := time.Now()
 			for name, call := range map[string]func() error{
 				"Begin":  func() error { _, err := s.Begin(short(), beginFor("k")); return err },
 				"Extend": func() error { _, err := s.Extend(short(), claim, semel.ExtendParams{Lease: time.Minute}); return err },
 				"Finish": func() error { _, err := s.Finish(short(), claim, doneWith("x")); return err },
 				"Sweep":  func() error { _, err := s.Sweep(short(), 1); return err },
 			} {
-				err := call()
-				assert.ErrorIs(t, err, semel.ErrStoreUnavailable, name)
-				assert.ErrorIs(t, err, context.DeadlineExceeded, name)
+				// A machine that is busy may be late once, but not each time.
+				assert.Eventually(t, name+" gives up at its deadline", func() bool {
+					start := time.Now()
+					err := call()
+					assert.ErrorIs(t, err, semel.ErrStoreUnavailable, name)
+					assert.ErrorIs(t, err, context.DeadlineExceeded, name)
+					return time.Since(start) < time.Second
+				})
 			}
-			assert.True(t, time.Since(start) < 3*time.Second, "each gave up at its deadline")
 			free()
 			res, err := s.Begin(t.Context(), beginFor("k"))
 			assert.NoError(t, err)

@@ -24,7 +24,7 @@ const (
 	// startAgain is waited after a start that failed.
 	startAgain = 50 * time.Millisecond
 	// endWithin is how long a process may take to end when it is told to.
-	endWithin = 15 * time.Second
+	endWithin = time.Minute
 )
 
 // kept is a process that is started again, at its old address, whenever it

@@ -22,7 +22,7 @@ const (
 	startWithin = 60 * time.Second
 	// leaveWithin is how long a process may take to be gone when all are told
 	// to end, or when its supervisor was killed.
-	leaveWithin = 15 * time.Second
+	leaveWithin = time.Minute
 )
 
 // world is the processes of a run, and what happens to them.

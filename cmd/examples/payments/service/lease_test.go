@@ -44,7 +44,7 @@ func TestTheLeaseThatIsKeptIsTheOneThatHolds(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 40 {
 			all.Go(func() {
-				body := fmt.Sprintf(`{"lease":"%v"}`, time.Duration(100+50*round+i)*time.Millisecond)
+				body := fmt.Sprintf(`{"lease":"%v"}`, time.Duration(5000+50*round+i)*time.Millisecond)
 				w := ask(s, http.MethodPut, "/lease", body)
 				assert.Equal(t, w.Body.String(), body+"\n")
 			})

@@ -97,7 +97,7 @@ func (p *process) start(t *testing.T) (stop func() error) {
 // soon bounds what takes a real process some time.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
