@@ -40,6 +40,17 @@ one with Semel. With curl:
   /metrics                       what Semel did, for Prometheus
   POST /demo/faults              {"fault":"killed-after-charge","times":1}
 
+The payment service keeps payments, orders and keys in a SQLite file. With --store it
+does so in your database, in tables that begin with demo_ and semel_; in Redis it keeps
+the keys. A demo sees what is its own there and nothing else. A password in the
+arguments can be read by every user of this machine: put the URL into
+$SEMEL_DEMO_STORE instead.
+
+  createdb shop && semel demo --store postgres://app@db/shop
+  semel demo --store mysql://app@db/shop
+  semel demo --store redis://cache:6379
+  SEMEL_DEMO_STORE=$(cat store-url) semel demo --script all
+
 With --script a fault is played through by a client that retries, once with a key
 and once without, and the money is counted at the end. The exit code is 0 when
 every order with a key was paid exactly once and the harm without one showed, 1
@@ -61,6 +72,7 @@ func scriptHelp() string {
 type demoFlags struct {
 	addr        string
 	data        string
+	store       string
 	noBrowser   bool
 	seed        uint64
 	script      string
@@ -96,6 +108,7 @@ func newDemo(s streams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "`HOST:PORT` of the whole demo; port 0 takes a free one")
 	flags.StringVar(&f.data, "data", "", "`DIR` for the databases, created and kept (default: a temporary one, removed at the end)")
+	flags.StringVar(&f.store, "store", "", "`URL` of the store of the payment service: "+storeURLs+" (default: $"+demoStoreVariable+", else a SQLite file)")
 	flags.BoolVar(&f.noBrowser, "no-browser", false, "do not open the page")
 	flags.StringVar(&f.script, "script", "", "play one `NAME`, or all, and exit")
 	flags.Var((*seedValue)(&f.seed), "seed", "of the scripts' keys, prices and pauses (default: random, and printed)")
@@ -137,6 +150,12 @@ func (f *demoFlags) check(given func(name string) bool) error {
 	if host == "" { // everybody is let in by 0.0.0.0 only
 		f.addr = net.JoinHostPort("127.0.0.1", port)
 	}
+	if f.store == "" {
+		f.store = os.Getenv(demoStoreVariable)
+	}
+	if _, err := findDemoStore(f.store); err != nil {
+		return err
+	}
 	if info, err := os.Stat(f.data); f.data != "" && err == nil && !info.IsDir() {
 		return usagef("--data is %q, which is not a directory", f.data)
 	}
@@ -171,9 +190,14 @@ func (f *demoFlags) start(ctx context.Context, s streams) (*demo.Demo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program to start it again: %w", err)
 	}
+	store, err := findDemoStore(f.store)
+	if err != nil {
+		return nil, err
+	}
 	cfg := demo.Config{
 		Addr:        f.addr,
 		Data:        f.data,
+		Store:       store,
 		Program:     program,
 		Child:       demoProcessName,
 		BankForgets: f.bankForgets,
@@ -187,7 +211,7 @@ func (f *demoFlags) start(ctx context.Context, s streams) (*demo.Demo, error) {
 		cfg.Events = s.err
 	}
 	d, err := demo.New(ctx, cfg)
-	return d, unlessInterrupted(ctx, err)
+	return d, unlessInterrupted(ctx, explained(err))
 }
 
 // serve runs the demo until it is interrupted.
@@ -226,7 +250,11 @@ func background(ctx context.Context, d *demo.Demo) (running context.Context, sto
 func (f *demoFlags) announce(w io.Writer, d *demo.Demo) {
 	dir, temporary := d.Data()
 	if f.asJSON {
-		printJSON(w, map[string]any{"url": d.URL(), "data": dir, "temporary": temporary})
+		said := map[string]any{"url": d.URL(), "data": dir, "temporary": temporary}
+		if store := d.Store(); store != nil {
+			said["store"], said["demo"] = store.Name, d.Name()
+		}
+		printJSON(w, said)
 		return
 	}
 	note := ""
@@ -239,8 +267,22 @@ func (f *demoFlags) announce(w io.Writer, d *demo.Demo) {
 
 and pay at all three tills while things break. What the money says: %[1]s/demo/ledger
 Data: %s%s
-Stop with Ctrl-C. More, and how to do it with curl: semel demo --help
-`, d.URL(), dir, note)
+%sStop with Ctrl-C. More, and how to do it with curl: semel demo --help
+`, d.URL(), dir, note, elsewhere(d))
+}
+
+// elsewhere is a line that says what is kept in a store, and where that is; none
+// if there is no store.
+func elsewhere(d *demo.Demo) string {
+	store := d.Store()
+	if store == nil {
+		return ""
+	}
+	what := "Payments, orders and keys"
+	if store.KeysOnly {
+		what = "Keys"
+	}
+	return fmt.Sprintf("%s: in %s, %s, as demo %s; they stay there\n", what, store.Name, store.Where, d.Name())
 }
 
 // openBrowser shows the page if this machine has a way to. Where it has none
@@ -271,7 +313,7 @@ func (f *demoFlags) play(ctx context.Context, s streams) error {
 	}
 	running, stop := background(ctx, d)
 	if !f.asJSON {
-		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n", d.URL(), f.seed)
+		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n%s", d.URL(), f.seed, elsewhere(d))
 	}
 	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed), list)
 	return errors.Join(unlessInterrupted(ctx, err), stop())

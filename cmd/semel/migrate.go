@@ -53,10 +53,10 @@ func withDatabase(flag string, create bool, do func(h *sqlstore.Handles, set mig
 	}
 	handles, err := open()
 	if err != nil {
-		return err
+		return explained(err)
 	}
 	defer handles.Close()
-	return do(handles, d.set())
+	return explained(do(handles, d.set()))
 }
 
 func newMigrateUp(s streams) *cobra.Command {

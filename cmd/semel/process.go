@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/spf13/cobra"
 
 	"github.com/semel-dev/semel/cmd/examples/payments/demo"
@@ -38,9 +40,14 @@ func newDemoProcess(s streams) *cobra.Command {
 		Short: "The payment service",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.RunService(cmd.Context(), cfg, s.in, s.out, s.err)
+			store, err := findDemoStore(os.Getenv(demoStoreVariable))
+			if err != nil {
+				return err
+			}
+			return explained(demo.RunService(cmd.Context(), cfg, store, s.in, s.out, s.err))
 		},
 	}
+	service.Flags().StringVar(&cfg.Demo, "demo", "", "`NAME` of the demo in its store")
 	service.Flags().StringVar(&cfg.Bank, "bank", "", "`HOST:PORT` of the bank")
 	service.Flags().BoolVar(&cfg.LogKeys, "log-keys", false, "log keys as they are")
 	cmd.AddCommand(bank, service)

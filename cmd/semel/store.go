@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
 	"github.com/spf13/pflag"
 	_ "modernc.org/sqlite" // registers "sqlite"
@@ -35,6 +39,7 @@ func addStoreFlag(flags *pflag.FlagSet, to *string) {
 // sqlDatabase is where an SQL store is, and how it is reached.
 type sqlDatabase struct {
 	dialect string // as "semel migrate print" calls it
+	where   string // the database and its server, without a password
 	file    string // SQLite's
 	open    func() (*sqlstore.Handles, error)
 }
@@ -80,39 +85,68 @@ func (at *location) findDatabase() (*sqlDatabase, error) {
 	switch at.scheme {
 	case "sqlite":
 		path := strings.TrimPrefix(at.rest, "//")
-		return &sqlDatabase{"sqlite", path, func() (*sqlstore.Handles, error) { return sqlstore.OpenSQLite("sqlite", path) }}, nil
+		return &sqlDatabase{
+			dialect: "sqlite", where: visible(path), file: path,
+			open: func() (*sqlstore.Handles, error) { return sqlstore.OpenSQLite("sqlite", path) },
+		}, nil
 	case "postgres", "postgresql":
-		return &sqlDatabase{dialect: "postgres", open: func() (*sqlstore.Handles, error) { return sqlstore.OpenPostgreSQL("pgx", at.url) }}, nil
-	case "mysql", "mariadb":
-		dsn, err := mysqlDSN(at.url)
+		where, err := postgresDatabase(at.url)
 		if err != nil {
 			return nil, err
 		}
-		return &sqlDatabase{dialect: "mariadb", open: func() (*sqlstore.Handles, error) { return sqlstore.OpenMariaDB("mysql", dsn) }}, nil
+		return &sqlDatabase{
+			dialect: "postgres", where: where,
+			open: func() (*sqlstore.Handles, error) { return sqlstore.OpenPostgreSQL("pgx", at.url) },
+		}, nil
+	case "mysql", "mariadb":
+		cfg, dsn, err := mysqlDSN(at.url)
+		if err != nil {
+			return nil, err
+		}
+		return &sqlDatabase{
+			dialect: "mariadb", where: visible(cfg.DBName) + " at " + visible(cfg.Addr),
+			open: func() (*sqlstore.Handles, error) { return sqlstore.OpenMariaDB("mysql", dsn) },
+		}, nil
 	case "memory":
 		return nil, usagef("--store is memory, whose keys are in the process that has it; no other process can look at them")
 	}
 	return nil, usagef("--store is %s:…, and there is no such store; it must be one of %s", visible(at.scheme), storeURLs)
 }
 
+// badURL refuses a URL that cannot be read. What is wrong with it is not said:
+// it may be the password.
+func badURL(form string) error {
+	return usagef("--store is no URL of the form %s (in a password, / is written %%2F, # %%23, ? %%3F and %% %%25)", form)
+}
+
+// postgresDatabase is the database that a URL names.
+func postgresDatabase(text string) (string, error) {
+	cfg, err := pgconn.ParseConfig(text)
+	if err != nil {
+		return "", badURL("postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	server := net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+	return visible(cmp.Or(cfg.Database, cfg.User)) + " at " + visible(server), nil
+}
+
 // mysqlDSN is a URL as the driver wants it.
-func mysqlDSN(text string) (string, error) {
+func mysqlDSN(text string) (cfg *mysql.Config, dsn string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
-		return "", usagef("--store is no URL of the form mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+		return nil, "", badURL("mysql://USER:PASSWORD@HOST:PORT/DATABASE")
 	}
-	cfg := mysql.NewConfig()
+	cfg = mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.DBName = "tcp", u.Host, strings.Trim(u.Path, "/")
 	if u.Port() == "" {
 		cfg.Addr = u.Host + ":3306"
 	}
 	cfg.User = u.User.Username()
 	cfg.Passwd, _ = u.User.Password()
-	dsn := cfg.FormatDSN()
+	dsn = cfg.FormatDSN()
 	if u.RawQuery != "" {
 		dsn += "?" + u.RawQuery
 	}
-	return dsn, nil
+	return cfg, dsn, nil
 }
 
 // set returns the migrations of the database.
@@ -135,7 +169,7 @@ func openStore(ctx context.Context, flag string) (store semel.Store, closing fun
 		return nil, nil, err
 	}
 	if at.isRedis() {
-		return openRedis(ctx, at.url)
+		return at.openRedis(ctx)
 	}
 	d, err := at.findDatabase()
 	if err != nil {
@@ -143,7 +177,7 @@ func openStore(ctx context.Context, flag string) (store semel.Store, closing fun
 	}
 	handles, err := d.openExisting()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, explained(err)
 	}
 	closing = func() { handles.Close() } //nolint:errcheck // the command is done.
 	store, err = sqlstore.New(ctx, handles, sqlstore.Config{})
@@ -152,7 +186,7 @@ func openStore(ctx context.Context, flag string) (store semel.Store, closing fun
 		if errors.Is(err, semel.ErrConfig) {
 			err = fmt.Errorf("%w (see \"semel migrate status\")", err)
 		}
-		return nil, nil, err
+		return nil, nil, explained(err)
 	}
 	return store, closing, nil
 }
@@ -160,16 +194,33 @@ func openStore(ctx context.Context, flag string) (store semel.Store, closing fun
 // openRedis opens the store that keeps its keys in Redis, under a prefix of its
 // own where the URL says ?prefix=NAME. Whether the server may lose or evict
 // them is the service's affair: nothing runs here.
-func openRedis(ctx context.Context, text string) (semel.Store, func(), error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return nil, nil, usagef("--store is no URL of the form redis://USER:PASSWORD@HOST:PORT")
-	}
-	store, err := redisstore.Open(ctx, text, redisstore.Config{
-		Prefix: u.Query().Get("prefix"), AcceptLoss: true, AssumeNoEviction: true, Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
+func (at *location) openRedis(ctx context.Context) (semel.Store, func(), error) {
+	if _, err := at.redisServer(); err != nil {
 		return nil, nil, err
 	}
+	store, err := redisstore.Open(ctx, at.url, redisstore.Config{
+		Prefix: at.redisPrefix(), AcceptLoss: true, AssumeNoEviction: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, nil, explained(err)
+	}
 	return store, func() { store.Close() }, nil //nolint:errcheck // the command is done.
+}
+
+// redisServer is the server that the URL names, with its database.
+func (at *location) redisServer() (string, error) {
+	u, err := url.Parse(at.url)
+	if err != nil || u.Host == "" {
+		return "", badURL("redis://USER:PASSWORD@HOST:PORT")
+	}
+	return visible(u.Host + u.Path), nil
+}
+
+// redisPrefix is the prefix that the URL names, or empty.
+func (at *location) redisPrefix() string {
+	u, err := url.Parse(at.url)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("prefix")
 }

@@ -68,6 +68,8 @@ func (o Order) check() *Problem {
 		return invalid("amount", fmt.Sprintf("is %d; it must be from 1 to %d minor units", o.Amount, MaxAmount))
 	case !isCurrency(o.Currency):
 		return invalid("currency", fmt.Sprintf("is %q; it must be three upper-case letters", o.Currency))
+	case strings.ContainsRune(o.RecipientID, 0):
+		return invalid("recipientId", "has a NUL in it, which is no text to a database")
 	case o.RecipientID == "":
 		return invalid("recipientId", "is empty")
 	case len(o.RecipientID) > MaxRecipientLength:

@@ -55,6 +55,7 @@ func TestABadOrderIsRefusedByTheNameOfItsField(t *testing.T) {
 		"currency with digit":   {`{"amount":1,"currency":"U1D","recipientId":"r"}`, "currency", "three upper-case letters"},
 		"currency a number":     {`{"amount":1,"currency":840,"recipientId":"r"}`, "currency", "must be a JSON string"},
 		"recipient empty":       {`{"amount":1,"currency":"USD","recipientId":""}`, "recipientId", "is empty"},
+		"recipient with a NUL":  {`{"amount":1,"currency":"USD","recipientId":"r\u0000"}`, "recipientId", "has a NUL in it"},
 		"recipient too long":    {`{"amount":1,"currency":"USD","recipientId":"` + strings.Repeat("r", 256) + `"}`, "recipientId", "has 256 bytes"},
 		"unknown member":        {`{"amount":1,"currency":"USD","recipientId":"r","tip":5}`, "tip", "not a member"},
 		"wrong case":            {`{"Amount":1,"currency":"USD","recipientId":"r"}`, "Amount", "not a member"},

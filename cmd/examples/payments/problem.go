@@ -43,7 +43,7 @@ var titles = map[string]string{
 	"charge-key-reused":        "The bank knows this key for another charge",
 	"bank-error":               "The bank did not do its part",
 	"internal":                 "The service could not do its part",
-	"service-unavailable":      "The process behind this address is not up",
+	"service-unavailable":      "The process behind this address cannot do its part now",
 	"fault-invalid":            "There is no such fault",
 	"crowd-invalid":            "The run cannot be started",
 	"crowd-running":            "A run is under way",

@@ -65,7 +65,7 @@ func (e *evidence) read(ctx context.Context, dir string) error {
 	}
 	defer bank.Close()
 	return errors.Join(
-		readRows(ctx, service.Read, &e.payments, `SELECT id, charge_id, amount, recipient_id FROM payments`),
+		readRows(ctx, service.Read, &e.payments, `SELECT id, charge_id, amount, recipient_id FROM demo_payments`),
 		readRows(ctx, bank.Read, &e.charges, `SELECT id, key, amount, recipient_id FROM charges`),
 		e.readAsks(ctx, bank.Read),
 		e.readRecords(ctx, service),

@@ -1,6 +1,6 @@
 // Package demo puts the reference system together: the front in this process,
 // the payment service and the bank in processes of their own, and a SQLite file
-// for each.
+// for each; or a store that others use as well for the payment service.
 //
 // The service and the bank are this very program, started again with the
 // arguments that Config names. Neither outlives the process that started it.
@@ -47,6 +47,9 @@ type Config struct {
 	// Data is the directory of the databases; it is created. Default: a
 	// temporary one that is removed at the end.
 	Data string
+	// Store is where the payment service keeps what it writes. Default: in a
+	// file in Data.
+	Store *Store
 	// Program is the path of the program that is started for each child, and
 	// Child its first argument, before "service" or "bank".
 	Program string
@@ -68,6 +71,7 @@ type Demo struct {
 	cfg       Config
 	data      string
 	temporary bool
+	name      string // in Config.Store
 	listener  net.Listener
 	orders    *sqlstore.Handles
 	server    *http.Server
@@ -107,20 +111,23 @@ func (d *Demo) prepare(ctx context.Context) error {
 	if err := d.makeData(); err != nil {
 		return err
 	}
+	if err := d.moveIn(ctx); err != nil {
+		return err
+	}
 	var err error
 	if d.orders, err = sqlstore.OpenSQLite(driver, filepath.Join(d.data, "shop.db")); err != nil {
 		return fmt.Errorf("open the order book in %s: %w", d.data, err)
 	}
 	log := &front.Log{}
 	d.crowd = crowd.New(d.URL(), log.Changed)
-	page, err := shop.New(shop.Config{Front: d.URL()})
+	page, err := shop.New(shop.Config{Front: d.URL(), Store: d.keysIn()})
 	if err != nil {
 		return err
 	}
-	if d.bank, err = d.process("bank", log, d.bankArgs); err != nil {
+	if d.bank, err = d.process("bank", log, d.bankArgs, nil); err != nil {
 		return err
 	}
-	if d.service, err = d.process("service", log, d.serviceArgs); err != nil {
+	if d.service, err = d.process("service", log, d.serviceArgs, d.storeEnv()); err != nil {
 		return err
 	}
 	f, err := front.New(ctx, front.Config{
@@ -166,12 +173,19 @@ func (d *Demo) URL() string { return "http://" + d.listener.Addr().String() }
 // the end.
 func (d *Demo) Data() (dir string, temporary bool) { return d.data, d.temporary }
 
+// Store returns Config.Store.
+func (d *Demo) Store() *Store { return d.cfg.Store }
+
+// Name returns what the demo is called in its store; empty without one.
+func (d *Demo) Name() string { return d.name }
+
 // process prepares one child.
-func (d *Demo) process(name string, log *front.Log, args func(context.Context) ([]string, error)) (*supervise.Process, error) {
+func (d *Demo) process(name string, log *front.Log, args func(context.Context) ([]string, error), env []string) (*supervise.Process, error) {
 	return supervise.New(supervise.Config{
 		Name: name,
 		Path: d.cfg.Program,
 		Args: args,
+		Env:  env,
 		Line: func(line string) {
 			log.Line(line)
 			d.print(d.cfg.Lines, name+": "+line)

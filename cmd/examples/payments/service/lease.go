@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"net/http"
 	"time"
 
@@ -61,17 +59,24 @@ func (s *Service) changeLease(ctx context.Context, d time.Duration) error {
 	return s.protect(d)
 }
 
+const (
+	insertSetting = `INSERT INTO demo_settings (demo, name, value) VALUES (?, ?, ?)`
+	selectSetting = `SELECT value FROM demo_settings WHERE demo = ? AND name = ?`
+	// settingLease is the lease, in nanoseconds.
+	settingLease = "lease"
+)
+
 func (s *Service) saveLease(ctx context.Context, d time.Duration) error {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO settings (name, value) VALUES ('lease', ?)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, int64(d))
+	_, err := s.db.ExecContext(ctx, s.sql.changeSetting, s.demo, settingLease, int64(d))
 	return err
 }
 
+// savedLease returns the lease that is kept, which at first is the default.
 func (s *Service) savedLease(ctx context.Context) (time.Duration, error) {
-	var ns int64
-	err := s.read.QueryRowContext(ctx, `SELECT value FROM settings WHERE name = 'lease'`).Scan(&ns)
-	if errors.Is(err, sql.ErrNoRows) {
-		return defaultLease, nil
+	if err := s.place.Register(ctx, s.demo); err != nil {
+		return 0, err
 	}
-	return time.Duration(ns), err
+	var ns int64
+	err := s.read.QueryRowContext(ctx, s.sql.setting, s.demo, settingLease).Scan(&ns)
+	return time.Duration(ns), unavailable(err, "read the lease that is kept")
 }

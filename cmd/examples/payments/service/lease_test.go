@@ -19,7 +19,7 @@ func TestTheLeaseCanBeSetAndOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "service.db")
 	start := func() http.Handler {
-		s, err := service.New(t.Context(), open(t, file), service.Config{Bank: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
+		s, err := service.New(t.Context(), service.Place{Business: open(t, file)}, service.Config{Bank: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
 		assert.NoError(t, err)
 		return s.Handler()
 	}
@@ -35,7 +35,7 @@ func TestTheLeaseThatIsKeptIsTheOneThatHolds(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "service.db")
 	start := func() http.Handler {
-		s, err := service.New(t.Context(), open(t, file), service.Config{Bank: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
+		s, err := service.New(t.Context(), service.Place{Business: open(t, file)}, service.Config{Bank: "127.0.0.1:1", Logger: slog.New(slog.DiscardHandler)})
 		assert.NoError(t, err)
 		return s.Handler()
 	}
@@ -86,7 +86,7 @@ func TestEachThingThatTheStoreSaysHasALineOfItsRequest(t *testing.T) {
 	rg.pay(payments.Naive, "k2", order, payments.InternalRequest, "42")
 	rg.pay(payments.Naive, "k2", order, payments.InternalRequest, "43")
 	logged = rg.logged.String()
-	assert.Contains(t, logged, `"msg":"looked for the key","door":"naive","found":false,"request":"42"`)
-	assert.Contains(t, logged, `"msg":"saved the key","door":"naive","status":201,"request":"42"`)
-	assert.Contains(t, logged, `"msg":"looked for the key","door":"naive","found":true,"request":"43"`)
+	assert.Contains(t, logged, `"msg":"looked for the key","door":"naive","found":false,"store":"SQLite","request":"42"`)
+	assert.Contains(t, logged, `"msg":"saved the key","door":"naive","status":201,"store":"SQLite","request":"42"`)
+	assert.Contains(t, logged, `"msg":"looked for the key","door":"naive","found":true,"store":"SQLite","request":"43"`)
 }

@@ -26,7 +26,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 	customer := payments.CustomerOf(r)
 	rp, err := s.lookUp(r.Context(), customer, key)
 	if err == nil || errors.Is(err, sql.ErrNoRows) {
-		s.log.InfoContext(r.Context(), "looked for the key", "door", a.door, "found", err == nil)
+		s.log.InfoContext(r.Context(), "looked for the key", "door", a.door, "found", err == nil, "store", s.place.Dialect.System)
 	}
 	if err == nil {
 		w.Header().Set("Idempotent-Replayed", "true")
@@ -37,27 +37,32 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 		s.failed(w, r, err)
 		return
 	}
-	a.save = s.saver(a.account)
+	a.save = s.alone(a.account)
 	rp = s.pay(r.Context(), a)
 	if rp.status < http.StatusInternalServerError {
 		if err := s.remember(r.Context(), customer, key, rp); err != nil {
-			s.failed(w, r, err)
+			s.log.ErrorContext(r.Context(), "paid and the key not saved", "door", a.door, "error", err)
+			payments.NewProblem(http.StatusInternalServerError, "internal", "the key could not be saved").Write(w)
 			return
 		}
-		s.log.InfoContext(r.Context(), "saved the key", "door", a.door, "status", rp.status)
+		s.log.InfoContext(r.Context(), "saved the key", "door", a.door, "status", rp.status, "store", s.place.Dialect.System)
 	}
 	rp.write(w)
 }
 
+// The customer and the key are what a client has sent, which need not be text.
+const (
+	selectReply = `SELECT status, location, body FROM demo_naive_replies WHERE demo = ? AND customer = ? AND idempotency_key = ?`
+	insertReply = `INSERT INTO demo_naive_replies (demo, customer, idempotency_key, status, location, body) VALUES (?, ?, ?, ?, ?, ?)`
+)
+
 func (s *Service) lookUp(ctx context.Context, customer, key string) (reply, error) {
 	var rp reply
-	err := s.read.QueryRowContext(ctx, `SELECT status, location, body FROM naive_replies WHERE customer = ? AND key = ?`, customer, key).
-		Scan(&rp.status, &rp.location, &rp.body)
+	err := s.read.QueryRowContext(ctx, s.sql.lookUp, s.demo, []byte(customer), []byte(key)).Scan(&rp.status, &rp.location, &rp.body)
 	return rp, err
 }
 
 func (s *Service) remember(ctx context.Context, customer, key string, rp reply) error {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO naive_replies (customer, key, status, location, body) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT DO NOTHING`, customer, key, rp.status, rp.location, rp.body)
+	_, err := s.db.ExecContext(ctx, s.sql.remember, s.demo, []byte(customer), []byte(key), rp.status, rp.location, rp.body)
 	return err
 }

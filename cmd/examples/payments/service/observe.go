@@ -13,7 +13,9 @@ var _ semel.Observer = watcher{}
 // can watch it, and passes it on.
 type watcher struct {
 	semel.Observer
-	log *slog.Logger
+	log    *slog.Logger
+	system System
+	mode   semel.Mode
 }
 
 // Observe writes the line. What became of the request has a line of
@@ -23,5 +25,6 @@ func (w watcher) Observe(ctx context.Context, e semel.Event) {
 	if e.Kind == semel.EventRequest {
 		return
 	}
-	w.log.DebugContext(ctx, "semel: event", "event", e.Kind.String(), "attempt", e.Attempt, "operation_id", e.OperationID.String())
+	w.log.DebugContext(ctx, "semel: event", "event", e.Kind.String(), "attempt", e.Attempt, "operation_id", e.OperationID.String(),
+		"store", w.system, "mode", w.mode.String())
 }

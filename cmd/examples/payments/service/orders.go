@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -64,41 +63,31 @@ func readOrder(w http.ResponseWriter, r *http.Request, id string) ([]byte, *paym
 	return body, nil
 }
 
+const (
+	insertOrder = `INSERT INTO demo_orders (demo, id, version, body) VALUES (?, ?, 1, ?)`
+	selectOrder = `SELECT body FROM demo_orders WHERE demo = ? AND id = ?`
+	deleteOrder = `DELETE FROM demo_orders WHERE demo = ? AND id = ?`
+)
+
 // storeOrder returns the order's version: 1 as it was made, more once it has
 // been changed.
-func (s *Service) storeOrder(ctx context.Context, id string, body []byte) (int64, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, err
-	}
-	defer tx.Rollback() //nolint:errcheck // after the commit there is nothing left to undo.
-	var (
-		version int64
-		known   []byte
-	)
-	err = tx.QueryRowContext(ctx, `SELECT version, body FROM orders WHERE id = ?`, id).Scan(&version, &known)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, err
-	}
-	if version > 0 && bytes.Equal(known, body) {
-		return version, nil
-	}
-	version++
-	_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, version, body) VALUES (?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body`, id, version, body)
-	if err != nil {
-		return 0, err
-	}
-	return version, tx.Commit()
+func (s *Service) storeOrder(ctx context.Context, id string, body []byte) (version int64, err error) {
+	err = s.db.QueryRowContext(ctx, s.sql.putOrder, s.demo, id, body).Scan(&version)
+	return version, err
 }
 
 // getOrder shows a stored order.
 func (s *Service) getOrder(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !orderID.MatchString(id) {
+		noOrder(id).Write(w)
+		return
+	}
 	var body []byte
-	err := s.read.QueryRowContext(r.Context(), `SELECT body FROM orders WHERE id = ?`, r.PathValue("id")).Scan(&body)
+	err := s.read.QueryRowContext(r.Context(), s.sql.order, s.demo, id).Scan(&body)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		noOrder(r).Write(w)
+		noOrder(id).Write(w)
 	case err != nil:
 		s.failed(w, r, err)
 	default:
@@ -109,18 +98,23 @@ func (s *Service) getOrder(w http.ResponseWriter, r *http.Request) {
 // deleteOrder removes an order. A repeat finds none: the effect is the same,
 // the answer says what was found.
 func (s *Service) deleteOrder(w http.ResponseWriter, r *http.Request) {
-	res, err := s.db.ExecContext(r.Context(), `DELETE FROM orders WHERE id = ?`, r.PathValue("id"))
+	id := r.PathValue("id")
+	if !orderID.MatchString(id) {
+		noOrder(id).Write(w)
+		return
+	}
+	res, err := s.db.ExecContext(r.Context(), s.sql.deleteOrder, s.demo, id)
 	if err != nil {
 		s.failed(w, r, err)
 		return
 	}
 	if n, err := res.RowsAffected(); err == nil && n == 0 {
-		noOrder(r).Write(w)
+		noOrder(id).Write(w)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func noOrder(r *http.Request) *payments.Problem {
-	return payments.NewProblem(http.StatusNotFound, "not-found", "there is no order "+r.PathValue("id"))
+func noOrder(id string) *payments.Problem {
+	return payments.NewProblem(http.StatusNotFound, "not-found", "there is no order "+id)
 }

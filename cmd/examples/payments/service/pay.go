@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"net/http"
 	"os"
 
@@ -31,8 +29,10 @@ type attempt struct {
 	chargeID string        // the bank's key
 	fault    payments.Fault
 	request  string
-	// save writes the payment: joined with Semel's reply, or by itself.
-	save func(ctx context.Context, p Payment) error
+	// save writes the payment: joined with Semel's reply, or by itself. It
+	// reports whether the payment was there already.
+	save   saver
+	joined bool
 }
 
 // reply is what the business function answers.
@@ -72,11 +72,13 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 		die()
 	}
 	p := Payment{ID: a.chargeID, Order: a.order, Status: "paid", ChargeID: chargeID}
-	if err := a.save(ctx, p); err != nil {
+	found, err := a.save(ctx, p)
+	if err != nil {
 		s.log.ErrorContext(ctx, "charged and not saved", "door", a.door, "error", err)
 		return problemReply(payments.NewProblem(http.StatusInternalServerError, "internal", "the payment could not be saved"))
 	}
-	s.log.InfoContext(ctx, "paid", "door", a.door, "payment", p.ID, "charge", chargeID)
+	s.log.InfoContext(ctx, "paid", "door", a.door, "payment", p.ID, "charge", chargeID,
+		"found", found, "joined", a.joined, "store", s.place.Dialect.System)
 	return reply{status: http.StatusCreated, location: "/payments/" + p.ID, body: payments.Marshal(p)}
 }
 
@@ -121,12 +123,9 @@ func (s *Service) payKeyed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.chargeID = op.ID.String()
-	a.save = func(ctx context.Context, p Payment) error {
-		tx, err := sqlstore.Tx(ctx)
-		if err != nil {
-			return err
-		}
-		return insert(ctx, tx, a.account, p)
+	a.save, a.joined = s.inReply(a.account), true
+	if s.mode == semel.Leased {
+		a.save, a.joined = s.beforeReply(a.account), false
 	}
 	s.pay(r.Context(), a).write(w)
 }
@@ -138,32 +137,50 @@ func (s *Service) payKeyless(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w)
 		return
 	}
-	a.save = s.saver(a.account)
+	a.save = s.alone(a.account)
 	s.pay(r.Context(), a).write(w)
 }
 
-// saver returns a function that writes a payment in a transaction of its own.
-func (s *Service) saver(account payments.Door) func(context.Context, Payment) error {
-	return func(ctx context.Context, p Payment) error {
-		tx, err := s.db.BeginTx(ctx, nil)
+// saver writes a payment and reports whether it was there already.
+type saver func(context.Context, Payment) (found bool, err error)
+
+const insertPayment = `INSERT INTO demo_payments (demo, id, door, amount, currency, recipient_id, charge_id) VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+// inReply writes a payment in the transaction in which Semel saves the reply.
+func (s *Service) inReply(account payments.Door) saver {
+	return func(ctx context.Context, p Payment) (bool, error) {
+		tx, err := sqlstore.Tx(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if err := insert(ctx, tx, account, p); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
-		return tx.Commit()
+		_, err = tx.ExecContext(ctx, s.sql.pay, s.values(account, p)...)
+		return false, err
 	}
 }
 
-// execer is a plain transaction, or the one that Semel joins.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+// beforeReply writes a payment unless it is there. Semel saves the reply
+// afterwards, in another store: an attempt that dies in between leaves its
+// payment, and the next one, whose operation id is the same, finds it.
+func (s *Service) beforeReply(account payments.Door) saver {
+	return func(ctx context.Context, p Payment) (bool, error) {
+		res, err := s.db.ExecContext(ctx, s.sql.payOnce, s.values(account, p)...)
+		if err != nil {
+			return false, err
+		}
+		n, err := res.RowsAffected()
+		return n == 0, err
+	}
 }
 
-func insert(ctx context.Context, tx execer, account payments.Door, p Payment) error {
-	_, err := tx.ExecContext(ctx,
-		`INSERT INTO payments (id, door, amount, currency, recipient_id, charge_id) VALUES (?, ?, ?, ?, ?, ?)`,
-		p.ID, string(account), p.Amount, p.Currency, p.RecipientID, p.ChargeID)
-	return err
+// alone writes a payment by itself.
+func (s *Service) alone(account payments.Door) saver {
+	return func(ctx context.Context, p Payment) (bool, error) {
+		_, err := s.db.ExecContext(ctx, s.sql.pay, s.values(account, p)...)
+		return false, err
+	}
+}
+
+// values are the row of a payment.
+func (s *Service) values(account payments.Door, p Payment) []any {
+	return []any{s.demo, p.ID, string(account), p.Amount, p.Currency, p.RecipientID, p.ChargeID}
 }

@@ -6,17 +6,28 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/semel-dev/semel/cmd/examples/payments"
+)
+
+const (
+	selectPayment = `SELECT amount, currency, recipient_id, charge_id FROM demo_payments WHERE demo = ? AND id = ?`
+	selectTotals  = `SELECT door, count(*) FROM demo_payments WHERE demo = ? GROUP BY door`
 )
 
 // getPayment shows a stored payment, in the words of the reply that made it.
 func (s *Service) getPayment(w http.ResponseWriter, r *http.Request) {
 	p := Payment{ID: r.PathValue("id"), Status: "paid"}
-	err := s.read.QueryRowContext(r.Context(), `SELECT amount, currency, recipient_id, charge_id FROM payments WHERE id = ?`, p.ID).
-		Scan(&p.Amount, &p.Currency, &p.RecipientID, &p.ChargeID)
+	none := payments.NewProblem(http.StatusNotFound, "not-found", "there is no payment "+p.ID)
+	if uuid.Validate(p.ID) != nil { // it may be no text that a database could look for
+		none.Write(w)
+		return
+	}
+	err := s.read.QueryRowContext(r.Context(), s.sql.payment, s.demo, p.ID).Scan(&p.Amount, &p.Currency, &p.RecipientID, &p.ChargeID)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		payments.NewProblem(http.StatusNotFound, "not-found", "there is no payment "+p.ID).Write(w)
+		none.Write(w)
 	case err != nil:
 		s.failed(w, r, err)
 	default:
@@ -35,7 +46,7 @@ func (s *Service) totals(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Service) counts(ctx context.Context) (payments.Ledger, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT door, count(*) FROM payments GROUP BY door`)
+	rows, err := s.read.QueryContext(ctx, s.sql.totals, s.demo)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +65,10 @@ func (s *Service) counts(ctx context.Context) (payments.Ledger, error) {
 	return counts, rows.Err()
 }
 
+// failed answers when the database could not be used. Whoever asked may ask
+// again.
 func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	s.log.ErrorContext(r.Context(), "database failed", "path", r.URL.Path, "error", err)
-	payments.NewProblem(http.StatusInternalServerError, "internal", "the service could not use its database").Write(w)
+	w.Header().Set("Retry-After", "1")
+	payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the service could not use its database").Write(w)
 }

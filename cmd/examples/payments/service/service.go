@@ -1,11 +1,15 @@
 // Package service is the payment service of the reference system: one business
 // function behind three doors.
 //
-// POST /payments has Semel before it, in joined mode. The service charges the
-// bank first, with the operation id as the bank's key, and then writes the
-// payment in the transaction in which Semel saves the reply. Whatever breaks,
-// a repeat under the same key ends with one payment and one charge, and both
-// carry the operation id.
+// POST /payments has Semel before it. The service charges the bank first, with
+// the operation id as the bank's key, and then writes the payment. Where the
+// keys are beside the payments this is joined mode: the payment is written in
+// the transaction in which Semel saves the reply. Where they are in another
+// store it is leased mode: the payment is written first, once for each
+// operation id, and the reply saved afterwards, so that a crash in between
+// leaves a repeat nothing to do but to find it. Whatever breaks, a repeat under
+// the same key ends with one payment and one charge, and both carry the
+// operation id.
 //
 // POST /unsafe/payments has nothing before it, and POST /naive/payments what
 // people write first: look the key up, do the work, save the key afterwards.
@@ -29,7 +33,6 @@ import (
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/semelhttp"
-	"github.com/semel-dev/semel/sqlstore"
 )
 
 const (
@@ -45,10 +48,17 @@ const (
 	handlerDeadline = 30 * time.Second
 )
 
+// MaxDemo is the longest name of a demo, in bytes.
+const MaxDemo = 64
+
 // Config says where the service finds the bank. Bank is required.
 type Config struct {
 	// Bank is the bank's address, "HOST:PORT".
 	Bank string
+	// Demo is what this demo is called among those that share a place: it sees
+	// its own rows and keys and no others. At most MaxDemo bytes. Default: the
+	// place is its own.
+	Demo string
 	// LogKeys writes idempotency keys into the log as they are. Default: the
 	// beginning of their digest.
 	LogKeys bool
@@ -58,7 +68,11 @@ type Config struct {
 
 // Service takes payments. The zero value is not usable: see New.
 type Service struct {
-	db      *sql.DB // the one writer
+	place   Place
+	sql     statements
+	demo    string
+	mode    semel.Mode
+	db      *sql.DB // writes; to SQLite it is the one writer
 	read    *sql.DB
 	bank    bank
 	sweeper *semel.Sweeper
@@ -80,50 +94,25 @@ type routes struct {
 	handler http.Handler
 }
 
-const schema = `
-CREATE TABLE IF NOT EXISTS payments (
-	id           TEXT PRIMARY KEY,
-	door         TEXT NOT NULL,
-	amount       INTEGER NOT NULL,
-	currency     TEXT NOT NULL,
-	recipient_id TEXT NOT NULL,
-	charge_id    TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS orders (
-	id      TEXT PRIMARY KEY,
-	version INTEGER NOT NULL,
-	body    BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS naive_replies (
-	customer TEXT NOT NULL,
-	key      TEXT NOT NULL,
-	status   INTEGER NOT NULL,
-	location TEXT NOT NULL,
-	body     BLOB NOT NULL,
-	PRIMARY KEY (customer, key)
-);
-CREATE TABLE IF NOT EXISTS settings (
-	name  TEXT PRIMARY KEY,
-	value INTEGER NOT NULL
-);
-`
-
-// New returns a service over one SQLite file, in which it creates what is
-// missing, Semel's tables included.
-func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error) {
-	if cfg.Bank == "" {
+// New returns a service over a place, in which it creates what is missing,
+// Semel's tables included.
+func New(ctx context.Context, place Place, cfg Config) (*Service, error) {
+	switch {
+	case cfg.Bank == "":
 		return nil, errors.New("service: Config.Bank is required: the bank's HOST:PORT")
+	case len(cfg.Demo) > MaxDemo:
+		return nil, fmt.Errorf("service: Config.Demo has %d bytes; the most is %d", len(cfg.Demo), MaxDemo)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	if _, err := h.Write.ExecContext(ctx, schema); err != nil {
-		return nil, fmt.Errorf("service: create the tables: %w", err)
-	}
-	if err := sqlstore.Migrate(ctx, h); err != nil {
+	if err := place.complete(); err != nil {
 		return nil, err
 	}
-	records, err := sqlstore.New(ctx, h, sqlstore.Config{})
+	if err := place.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	records, system, err := place.records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +120,13 @@ func New(ctx context.Context, h *sqlstore.Handles, cfg Config) (*Service, error)
 	if err != nil {
 		return nil, err
 	}
-	store := observer.Store(records, "sqlite")
 	s := &Service{
-		db: h.Write, read: h.Read, bank: newBank(cfg.Bank, cfg.Logger),
-		log: cfg.Logger, logKeys: cfg.LogKeys, store: store, metrics: metrics,
-		observer: watcher{observer, cfg.Logger},
+		place: place, sql: place.Dialect.statements(), demo: cfg.Demo, mode: place.mode(),
+		db: place.Business.Write, read: place.Business.Read, bank: newBank(cfg.Bank, cfg.Logger),
+		log: cfg.Logger, logKeys: cfg.LogKeys, store: observer.Store(records, system.metricsName()), metrics: metrics,
 	}
-	if s.sweeper, err = semel.NewSweeper(store, semel.SweeperConfig{Observer: observer, Logger: cfg.Logger}); err != nil {
+	s.observer = watcher{observer, cfg.Logger, system, s.mode}
+	if s.sweeper, err = semel.NewSweeper(s.store, semel.SweeperConfig{Observer: observer, Logger: cfg.Logger}); err != nil {
 		return nil, err
 	}
 	d, err := s.savedLease(ctx)
@@ -183,9 +172,18 @@ func (s *Service) Handler() http.Handler {
 // Run sweeps expired keys until ctx ends.
 func (s *Service) Run(ctx context.Context) error { return s.sweeper.Run(ctx) }
 
+// scopeOf is whose key it is, of which demo.
+func (s *Service) scopeOf(r *http.Request) (string, error) {
+	scope, err := payments.ScopeOf(r)
+	if s.demo != "" {
+		scope = "demo-" + s.demo + "/" + scope
+	}
+	return scope, err
+}
+
 // routes puts Semel before the one door that is to have it.
 func (s *Service) routes(guard *semel.Guard) (http.Handler, error) {
-	mw, err := semelhttp.New(guard, payments.ScopeOf, semelhttp.Config{
+	mw, err := semelhttp.New(guard, s.scopeOf, semelhttp.Config{
 		PublishedScope: "customer",
 		Logger:         s.log,
 		LogKeys:        s.logKeys,
@@ -197,7 +195,7 @@ func (s *Service) routes(guard *semel.Guard) (http.Handler, error) {
 		Name:    "payments",
 		Path:    payments.Keyed.Path(),
 		Methods: []string{http.MethodPost},
-		Mode:    semel.Joined,
+		Mode:    s.mode,
 	})
 	if err != nil {
 		return nil, err

@@ -32,14 +32,20 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	dir := t.TempDir()
-	b, err := bank.New(t.Context(), open(t, filepath.Join(dir, "bank.db")).Write, bank.Config{Logger: slog.New(slog.DiscardHandler)})
+	return newRigIn(t, service.Place{Business: open(t, filepath.Join(t.TempDir(), "service.db"))}, "")
+}
+
+// newRigIn returns a service of a demo in a place, with a bank of its own.
+func newRigIn(t *testing.T, place service.Place, demo string) *rig {
+	t.Helper()
+	b, err := bank.New(t.Context(), open(t, filepath.Join(t.TempDir(), "bank.db")).Write, bank.Config{Logger: slog.New(slog.DiscardHandler)})
 	assert.NoError(t, err)
 	server := httptest.NewServer(b.Handler())
 	t.Cleanup(server.Close)
 	rg := &rig{bank: b.Handler(), logged: &bytes.Buffer{}}
-	s, err := service.New(t.Context(), open(t, filepath.Join(dir, "service.db")), service.Config{
+	s, err := service.New(t.Context(), place, service.Config{
 		Bank:   server.Listener.Addr().String(),
+		Demo:   demo,
 		Logger: slog.New(service.Lines{Handler: slog.NewJSONHandler(rg.logged, &slog.HandlerOptions{Level: slog.LevelDebug})}),
 	})
 	assert.NoError(t, err)
@@ -77,12 +83,19 @@ func (rg *rig) pay(door payments.Door, key, body string, header ...string) *http
 // account is what service and bank know of a door.
 func (rg *rig) account(t *testing.T, door payments.Door) payments.Account {
 	t.Helper()
-	var stored, taken payments.Ledger
+	var stored payments.Ledger
 	assert.NoError(t, json.Unmarshal(ask(rg.service, http.MethodGet, "/totals", "").Body.Bytes(), &stored))
-	assert.NoError(t, json.Unmarshal(ask(rg.bank, http.MethodGet, "/totals", "").Body.Bytes(), &taken))
-	account := taken[door]
+	account := rg.bankAccount(t, door)
 	account.Payments = stored[door].Payments
 	return account
+}
+
+// bankAccount is what the bank knows of a door.
+func (rg *rig) bankAccount(t *testing.T, door payments.Door) payments.Account {
+	t.Helper()
+	var taken payments.Ledger
+	assert.NoError(t, json.Unmarshal(ask(rg.bank, http.MethodGet, "/totals", "").Body.Bytes(), &taken))
+	return taken[door]
 }
 
 var once = payments.Account{Payments: 1, Charges: 1, Taken: 2500}
@@ -335,6 +348,6 @@ func TestLogLinesCarryTheRequestsNumberAndNotItsKey(t *testing.T) {
 
 func TestAServiceWithoutABankIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := service.New(t.Context(), open(t, filepath.Join(t.TempDir(), "service.db")), service.Config{})
+	_, err := service.New(t.Context(), service.Place{Business: open(t, filepath.Join(t.TempDir(), "service.db"))}, service.Config{})
 	assert.True(t, err != nil, "an error")
 }

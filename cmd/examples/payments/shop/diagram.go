@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
@@ -50,6 +51,9 @@ type hop struct {
 	From, To lane
 	Text     string
 	Line     string
+	// Store is the kind of store that the line is about, if it is about one and
+	// says so.
+	Store string
 	// Final is true of an answer that leaves nothing to guess: the order is
 	// paid. A refusal does not say what became of another send.
 	Final bool
@@ -85,6 +89,9 @@ type line struct {
 	Which    string    `json:"which"`
 	PID      int       `json:"pid"`
 	How      string    `json:"how"`
+	Store    string    `json:"store"`
+	Mode     string    `json:"mode"`
+	Joined   bool      `json:"joined"`
 
 	// send numbers the request that the line is about, from 1, and raw is the
 	// line itself.
@@ -113,7 +120,7 @@ func storyOf(requests []front.Entry) []hop {
 	var hops []hop
 	for _, l := range linesOf(requests) {
 		for _, h := range l.hops() {
-			h.At, h.Line = l.Time, l.raw
+			h.At, h.Line, h.Store = l.Time, l.raw, l.Store
 			hops = append(hops, h)
 		}
 	}
@@ -203,6 +210,9 @@ func (l line) ofSemel() []hop {
 	case "key_reused":
 		return one(markAnswer, store, service, "key of another request")
 	case "done":
+		if l.Mode == semel.Leased.String() {
+			return one(markAsk, service, store, "saves the answer")
+		}
 		return one(markAsk, service, store, "commits payment and answer")
 	case "released":
 		return one(markAsk, service, store, "gives the key back")
@@ -232,8 +242,11 @@ func (l line) ofBusiness() []hop {
 	case "the bank gave no usable answer":
 		return []hop{on(markNote, service, "no usable answer")}
 	case "paid":
-		if l.Door == string(payments.Keyed) {
+		switch {
+		case l.Joined:
 			return one(markAsk, service, store, "writes the payment")
+		case l.Found:
+			return one(markAnswer, store, service, "the payment is there")
 		}
 		return one(markAsk, service, store, "commits the payment")
 	case "charged and not saved":

@@ -23,6 +23,8 @@ const (
 type drawing struct {
 	// Title says what is drawn.
 	Title string
+	// Store is what the lane of the store is called.
+	Store string
 	Hops  []drawnHop
 	// Hidden is how many hops there are that are not shown yet.
 	Hidden int
@@ -37,11 +39,15 @@ type drawnHop struct {
 	Same bool
 }
 
-// drawn draws hops, of which the first count are shown.
-func drawn(t till, hops []hop, shown int) drawing {
-	d := drawing{Title: t.Title, Hidden: max(0, len(hops)-shown)}
+// drawn draws hops, of which the first count are shown. What is not in the store
+// that the lane is called after says where it is.
+func drawn(t till, storeName string, hops []hop, shown int) drawing {
+	d := drawing{Title: t.Title, Store: storeName, Hidden: max(0, len(hops)-shown)}
 	for i, h := range hops[:min(shown, len(hops))] {
 		same := i > 0 && h.Line != "" && h.Line == hops[i-1].Line
+		if h.Store != "" && h.Store != storeName {
+			h.Text += " (" + h.Store + ")"
+		}
 		d.Hops = append(d.Hops, drawnHop{hop: h, Since: h.At.Sub(hops[0].At), Same: same})
 	}
 	return d
@@ -49,6 +55,14 @@ func drawn(t till, hops []hop, shown int) drawing {
 
 // Lanes are all lanes, for their names.
 func (d drawing) Lanes() []lane { return []lane{browser, service, bank, store} }
+
+// Name is what the picture calls a lane.
+func (d drawing) Name(l lane) string {
+	if l == store {
+		return d.Store
+	}
+	return l.String()
+}
 
 // X is where the lane stands, in percent.
 func (l lane) X() int { return laneFirst + int(l)*laneGap }

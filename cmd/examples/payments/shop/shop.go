@@ -29,6 +29,7 @@ package shop
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
@@ -59,6 +60,9 @@ type Config struct {
 	// Front is the address of the front, such as "http://127.0.0.1:8420".
 	// Required.
 	Front string
+	// Store is what the payment service keeps its keys in, as the diagrams call
+	// it. Default "store".
+	Store string
 	// AnswerWithin is how long a till waits for an answer before it says that
 	// there was none. Zero means DefaultAnswerWithin.
 	AnswerWithin time.Duration
@@ -71,6 +75,8 @@ type shop struct {
 	guesses *guesses
 	page    *template.Template
 	within  time.Duration
+	// store is Config.Store.
+	store string
 	// lives are the renderings that pages fetch while things change.
 	lives shared
 }
@@ -100,6 +106,7 @@ func New(cfg Config) (http.Handler, error) {
 		guesses: newGuesses(guessLimit),
 		page:    page,
 		within:  cfg.AnswerWithin,
+		store:   cmp.Or(cfg.Store, store.String()),
 	}
 	return s.routes(), nil
 }

@@ -77,7 +77,7 @@ func (s *shop) story(t till, log []front.Entry, c choices, own string) storyView
 	hops := storyOf(mine)
 	if c.Guess && unanswered(hops) && s.guesses.of(t.Door, own).Said == "" {
 		outside := seenFromOutside(hops)
-		return storyView{till: t, Asked: true, Order: own, Drawing: drawn(t, outside, len(outside))}
+		return storyView{till: t, Asked: true, Order: own, Drawing: drawn(t, s.store, outside, len(outside))}
 	}
 	requests := latest(log, t.Door)
 	if c.ownOrder() && own != "" && len(mine) > 0 {
@@ -93,7 +93,7 @@ func (s *shop) story(t till, log []front.Entry, c choices, own string) storyView
 	if c.Step {
 		shown = min(shown, c.Shown[t.Door])
 	}
-	v.Drawing = drawn(t, hops, shown)
+	v.Drawing = drawn(t, s.store, hops, shown)
 	return v
 }
 

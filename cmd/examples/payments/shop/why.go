@@ -126,8 +126,12 @@ func first(lines, second []line, sends int) (came string, silent bool) {
 			return "The service was killed after the bank had taken the money.", true
 		case l.died():
 			return "The service was killed before it asked the bank.", true
-		case l.Msg == "reply passed on" && l.Status >= http.StatusInternalServerError:
+		case l.Msg == "reply passed on" && l.Status == http.StatusServiceUnavailable:
+			return "The service or its store was not there, and the answer said so.", false
+		case l.Msg == "reply passed on" && l.Status == http.StatusBadGateway:
 			return "The bank failed, and the answer said so.", false
+		case l.Msg == "reply passed on" && l.Status >= http.StatusInternalServerError:
+			return "The service failed, and the answer said so.", false
 		}
 	}
 	return "", false

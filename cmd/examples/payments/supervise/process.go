@@ -1,10 +1,10 @@
 // Package supervise keeps the processes of the reference system alive, and
 // lets none of them outlive their supervisor.
 //
-// A child says on its standard output where it listens, writes its log to its
-// standard error, and lives as long as its standard input is open: the
+// A child says on its standard output where it listens, or until then what it
+// waits for, writes its log to its standard error, and lives as long as its standard input is open: the
 // operating system closes that when the supervisor ends, however it ends. See
-// [Serve] for the child's side.
+// [Until] and [Serve] for the child's side.
 //
 // A child that dies is started again at once, at the address it had, so that
 // nobody needs to be told.
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -27,8 +28,12 @@ import (
 const (
 	// readyPrefix begins the line with which a child says where it listens.
 	readyPrefix = "listening on "
-	// readyWithin is how long a child may take to say so.
-	readyWithin = 20 * time.Second
+	// waitsPrefix begins the lines with which it says, before that, what it
+	// waits for.
+	waitsPrefix = "waiting for "
+	// readyWithin is how long a child may take to say either: longer than a
+	// database server is waited for.
+	readyWithin = 40 * time.Second
 	// stopWithin is how long a child may take to end once it is told to.
 	stopWithin = 3 * time.Second
 	// restarts is how many starts in a row may fail before a process that was
@@ -46,6 +51,9 @@ type Config struct {
 	// they depend on. The address to listen on is added as the last one, as
 	// "--listen=HOST:PORT".
 	Args func(ctx context.Context) ([]string, error)
+	// Env is added to this process's environment, each "NAME=VALUE". Other
+	// users see a process's arguments, and not this.
+	Env []string
 	// Line gets each line of the process's log. Default: dropped.
 	Line func(line string)
 	// Event gets what happens to the process. Default: dropped.
@@ -180,7 +188,9 @@ func (p *Process) runOnce(ctx context.Context) error {
 	}
 	logged := make(chan string, 1)
 	go func() { logged <- p.copyLog(child.stderr) }()
-	address, err := child.address()
+	address, err := child.address(func(what string) {
+		p.cfg.Event(fmt.Sprintf("the %s (process %d) waits for %s", p.cfg.Name, child.cmd.Process.Pid, what))
+	})
 	if err == nil {
 		p.cfg.Event(fmt.Sprintf("the %s (process %d) is up", p.cfg.Name, child.cmd.Process.Pid))
 		p.set(address, child.cmd.Process.Pid)
@@ -223,6 +233,7 @@ func (p *Process) start(ctx context.Context) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	cmd.Env = append(os.Environ(), p.cfg.Env...)
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = stdin.Close
 	cmd.WaitDelay = stopWithin
@@ -236,19 +247,31 @@ func (p *Process) start(ctx context.Context) (*child, error) {
 	return c, cmd.Start()
 }
 
-// address reads where the child listens.
-func (c *child) address() (string, error) {
+// address reads where the child listens. While it waits for something, waits
+// is called with each that is another one.
+func (c *child) address(waits func(what string)) (string, error) {
 	late := time.AfterFunc(readyWithin, func() { c.cmd.Process.Kill() })
 	defer late.Stop()
-	line, err := bufio.NewReader(c.stdout).ReadString('\n')
-	if err != nil {
-		return "", errors.New("it ended before it was ready")
+	stdout := bufio.NewReader(c.stdout)
+	for last := ""; ; {
+		line, err := stdout.ReadString('\n')
+		if err != nil {
+			return "", errors.New("it ended before it was ready")
+		}
+		line = strings.TrimSuffix(line, "\n")
+		if address, ok := strings.CutPrefix(line, readyPrefix); ok {
+			return address, nil
+		}
+		what, ok := strings.CutPrefix(line, waitsPrefix)
+		if !ok {
+			return "", fmt.Errorf("it said %q instead of where it listens", line)
+		}
+		late.Reset(readyWithin)
+		if what != last {
+			waits(what)
+			last = what
+		}
 	}
-	address, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), readyPrefix)
-	if !ok {
-		return "", fmt.Errorf("it said %q instead of where it listens", line)
-	}
-	return address, nil
 }
 
 // copyLog passes the child's log on, line by line, and returns the last one.

@@ -27,10 +27,15 @@ func TestMain(m *testing.M) {
 	}
 	listen := strings.TrimPrefix(os.Args[len(os.Args)-1], "--listen=")
 	fmt.Fprintf(os.Stderr, "child %s\n", kind)
+	if kind == "waits" {
+		for _, what := range []string{"the tide", "the tide", "the wind,\nand the moon"} {
+			supervise.SayWaits(os.Stdout, what)
+		}
+	}
 	switch {
-	case kind == "lives", kind == "lives once" && strings.HasSuffix(listen, ":0"):
+	case kind == "lives", kind == "waits", kind == "lives once" && strings.HasSuffix(listen, ":0"):
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, os.Getpid()) })
-		if err := supervise.Serve(context.Background(), listen, handler, os.Stdin, os.Stdout); err != nil {
+		if err := supervise.Serve(supervise.Until(context.Background(), os.Stdin), listen, handler, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -176,7 +181,7 @@ func TestAChildThatNeverComesUpIsAnErrorWithItsLastWords(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
 		"dies":  `the child could not be started: it ended before it was ready; its last words: "no room at the inn"`,
-		"talks": `it said "hello\n" instead of where it listens`,
+		"talks": `it said "hello" instead of where it listens`,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -211,6 +216,36 @@ func TestAChildThatCannotComeUpAgainIsGivenUpAfterSeveralTries(t *testing.T) {
 	lines, _ := p.said()
 	assert.Equal(t, slices.Index(lines, "child lives once"), 0)
 	assert.Equal(t, len(lines), 1+2*6, "log lines of one life and six tries")
+}
+
+func TestAChildSaysOnceForWhatItWaits(t *testing.T) {
+	t.Parallel()
+	p := newProcess(t, "waits")
+	p.start(t)
+	_, err := p.Wait(soon(t))
+	assert.NoError(t, err)
+	_, events := p.said()
+	up := fmt.Sprintf("the child (process %d) ", p.PID())
+	assert.Equal(t, events, []string{up + "waits for the tide", up + "waits for the wind, and the moon", up + "is up"})
+}
+
+func TestAChildIsToldInItsEnvironmentWhatNobodyElseIsToSee(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	assert.NoError(t, err)
+	lines := make(chan string, 10)
+	p, err := supervise.New(supervise.Config{
+		Name: "child",
+		Path: self,
+		Args: func(context.Context) ([]string, error) { return nil, nil },
+		Env:  []string{childVariable + "=lives"},
+		Line: func(line string) { lines <- line },
+	})
+	assert.NoError(t, err)
+	(&process{Process: p}).start(t)
+	_, err = p.Wait(soon(t))
+	assert.NoError(t, err)
+	assert.Equal(t, <-lines, "child lives")
 }
 
 func TestAProgramThatIsNotThereIsAnError(t *testing.T) {
