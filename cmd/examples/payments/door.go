@@ -113,19 +113,17 @@ const MaxNaiveKey = semel.MaxKeyLength + len(`""`)
 // NaiveKeyOf returns the key of r as the naive door has it, which is whatever
 // the header says, or why it refuses r.
 func NaiveKeyOf(r *http.Request) (string, *Problem) {
-	refuse := func(code, detail string) (string, *Problem) {
-		p := NewProblem(http.StatusBadRequest, code, detail)
-		p.Field = HeaderKey
-		return "", p
-	}
-	key := r.Header.Get(HeaderKey)
-	switch {
+	var problem *Problem
+	switch key := r.Header.Get(HeaderKey); {
 	case key == "":
-		return refuse("key-missing", "send an "+HeaderKey)
+		problem = NewProblem(http.StatusBadRequest, "key-missing", "send an "+HeaderKey)
 	case len(key) > MaxNaiveKey:
-		return refuse("key-too-long", fmt.Sprintf("%s has %d bytes; the most is %d", HeaderKey, len(key), MaxNaiveKey))
+		problem = NewProblem(http.StatusBadRequest, "key-too-long", fmt.Sprintf("%s has %d bytes; the most is %d", HeaderKey, len(key), MaxNaiveKey))
+	default:
+		return key, nil
 	}
-	return key, nil
+	problem.Field = HeaderKey
+	return "", problem
 }
 
 // The headers that the processes send to each other. The front drops them from

@@ -174,9 +174,7 @@ func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
 		if err == nil || errors.As(err, new(dialError)) || errors.Is(err, errTotals) {
 			return totals, err
 		}
-		select {
-		case <-time.After(askAgainAfter):
-		case <-ctx.Done():
+		if payments.Pause(ctx, askAgainAfter); ctx.Err() != nil {
 			return nil, err
 		}
 	}

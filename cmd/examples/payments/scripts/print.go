@@ -25,7 +25,7 @@ var doorTitles = map[payments.Door]string{
 }
 
 func (p Part) print(w io.Writer) {
-	fmt.Fprintf(w, "  %s (POST %s), an order of %s:\n", doorTitles[p.Door], p.Door.Path(), money(p.Price))
+	fmt.Fprintf(w, "  %s (POST %s), an order of %s:\n", doorTitles[p.Door], p.Door.Path(), payments.Money(p.Price))
 	sent := map[int]bool{}
 	for _, t := range p.Tries {
 		what := "sends the order"
@@ -37,7 +37,7 @@ func (p Part) print(w io.Writer) {
 	}
 	fmt.Fprintf(w, "    ledger  %s, %s; the bank took %s in %s. %s\n",
 		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),
-		money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
+		payments.Money(p.Ledger.Taken), count(p.Ledger.Charges, "charge"), p.verdict())
 	if p.Asked > 1 {
 		often := "once"
 		if p.Ledger.Charges > 1 {
@@ -57,9 +57,6 @@ func (p Part) verdict() string {
 	}
 	return "Right."
 }
-
-// money writes minor units as people read them.
-func money(minor int64) string { return fmt.Sprintf("%d.%02d USD", minor/100, minor%100) }
 
 func count(n int64, what string) string {
 	if n == 1 {

@@ -199,7 +199,7 @@ func (s *Script) judge(part Part) string {
 	case got.Orders != 1:
 		return fmt.Sprintf("the ledger counts %d orders for one", got.Orders)
 	case got.Charges != want || got.Charged != 1 || got.Taken != want*part.Price:
-		return fmt.Sprintf("it should have taken %s in %s", money(want*part.Price), count(want, "charge"))
+		return fmt.Sprintf("it should have taken %s in %s", payments.Money(want*part.Price), count(want, "charge"))
 	case part.Door == payments.Keyed:
 		return s.judgeKeyed(part)
 	}

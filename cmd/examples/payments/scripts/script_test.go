@@ -77,15 +77,15 @@ func TestAScriptBreaksWhen(t *testing.T) {
 		"the money was taken twice with a key": {
 			payments.Keyed,
 			func(p *Part) { p.Ledger.Charges, p.Ledger.Taken = 2, 5000 },
-			"it should have taken 25.00 USD in 1",
+			"it should have taken $25.00 in 1",
 		},
 		"too little money was taken": {
-			payments.Keyed, func(p *Part) { p.Ledger.Taken-- }, "it should have taken 25.00 USD in 1",
+			payments.Keyed, func(p *Part) { p.Ledger.Taken-- }, "it should have taken $25.00 in 1",
 		},
 		"the money was not taken twice without a key": {
 			payments.Keyless,
 			func(p *Part) { p.Ledger.Charges, p.Ledger.Taken = 1, 2500 },
-			"it should have taken 50.00 USD in 2",
+			"it should have taken $50.00 in 2",
 		},
 		"one order is counted as two": {
 			payments.Keyed, func(p *Part) { p.Ledger.Orders = 2 }, "the ledger counts 2 orders for one",
@@ -171,12 +171,12 @@ func TestAReportSaysWhatWasSentAndWhatTheMoneySays(t *testing.T) {
 	Report{Script: s.Name, What: s.What, Lesson: s.Lesson, Doors: []Part{with, without}}.Print(&out)
 	for _, want := range []string{
 		"reply-lost: the payment service answers",
-		"With a key (POST /payments), an order of 25.00 USD",
+		"With a key (POST /payments), an order of $25.00",
 		"client 1 sends the order; at 0.00 s: no answer",
 		"client 1 sends it again",
-		"1 order, 1 payment; the bank took 25.00 USD in 1 charge. Right.",
+		"1 order, 1 payment; the bank took $25.00 in 1 charge. Right.",
 		"The bank was asked 2 times under p1, and took the money once.",
-		"1 order, 1 payment; the bank took 50.00 USD in 2 charges. BROKEN: a promise.",
+		"1 order, 1 payment; the bank took $50.00 in 2 charges. BROKEN: a promise.",
 		s.Lesson,
 	} {
 		assert.Contains(t, out.String(), want)

@@ -262,7 +262,7 @@ func (l line) ofBusiness() []hop {
 func (l line) charge() hop {
 	switch l.Answer {
 	case "taken":
-		return on(markMoney, bank, "takes "+money(l.Amount))
+		return on(markMoney, bank, "takes "+payments.Money(l.Amount))
 	case "already taken":
 		return on(markNote, bank, "knows it: no charge")
 	default:

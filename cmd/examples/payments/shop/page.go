@@ -225,7 +225,7 @@ func (s *shop) show(w http.ResponseWriter, r *http.Request, f form) {
 	for i, t := range tills {
 		v.Tills = append(v.Tills, tillView{
 			till: t, Ticket: f.Tickets[t.Door], Shown: f.Shown[t.Door],
-			Account: v.Watch.Accounts[i], Price: money(amount),
+			Account: v.Watch.Accounts[i], Price: payments.Money(amount),
 		})
 	}
 	s.render(w, http.StatusOK, "page.html", v)

@@ -1,7 +1,6 @@
 package shop
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ type pageView struct {
 func newPageView(c choices, patience time.Duration) pageView {
 	v := pageView{
 		choices: c, Faults: faults, Leases: c.offered(),
-		Price: money(amount), OtherPrice: money(otherAmount),
+		Price: payments.Money(amount), OtherPrice: payments.Money(otherAmount),
 		Payment: payment, OtherPayment: otherPayment,
 		Rules: newRules(), Signs: signs, Limits: newLimits(patience),
 	}
@@ -142,14 +141,14 @@ type accountView struct {
 func (v accountView) Door() payments.Door { return v.Story.Door }
 
 // Sum is the money taken.
-func (v accountView) Sum() string { return money(v.Taken) }
+func (v accountView) Sum() string { return payments.Money(v.Taken) }
 
 // For says what the money was taken for. The price stands there only while
 // every charge was of it.
 func (v accountView) For() string {
 	text := "taken for " + counted(v.Orders, "order")
 	if v.Orders > 0 && v.Taken == v.Charges*amount {
-		text += " of " + money(amount)
+		text += " of " + payments.Money(amount)
 		if v.Orders > 1 {
 			text += " each"
 		}
@@ -208,29 +207,12 @@ func (v accountView) Question() string {
 	return question
 }
 
-// money writes minor units as dollars.
-func money(minor int64) string {
-	sign, n := "", uint64(minor)
-	if minor < 0 {
-		sign, n = "-", -n
-	}
-	return fmt.Sprintf("%s$%s.%02d", sign, grouped(n/100), n%100)
-}
-
-// grouped writes n with a comma before every third digit.
-func grouped(n uint64) string {
-	if n < 1000 {
-		return fmt.Sprint(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
-}
-
 // counted writes a count with its noun.
 func counted(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return grouped(uint64(max(n, 0))) + " " + noun + "s"
+	return payments.Grouped(uint64(max(n, 0))) + " " + noun + "s"
 }
 
 // crowdView is a run of the crowd.
@@ -293,10 +275,10 @@ func (v crowdRow) Judgement() string {
 }
 
 // Wanted, Taken and Over are money as the page shows it.
-func (v crowdRow) Wanted() string { return money(v.Want) }
+func (v crowdRow) Wanted() string { return payments.Money(v.Want) }
 
 // Taken is what the bank took.
-func (v crowdRow) Taken() string { return money(v.Ledger.Taken) }
+func (v crowdRow) Taken() string { return payments.Money(v.Ledger.Taken) }
 
 // Over is how much it took too much.
-func (v crowdRow) Over() string { return money(v.Ledger.Taken - v.Want) }
+func (v crowdRow) Over() string { return payments.Money(v.Ledger.Taken - v.Want) }
