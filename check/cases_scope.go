@@ -45,7 +45,7 @@ var scopeCases = []Case{
 	},
 	{
 		ID: "scope/authorization", Level: Must, Title: "A reply is not given again to who may not ask",
-		Sends:   "A request, and the same with the same key without what proves who the caller is.",
+		Sends:   "A request, and the same with the same key without what proves who the caller is. That a new request is refused without it is seen first.",
 		Expects: "401 or 403.",
 		Clause:  "N29: draft section 5.",
 		Costs:   "A revoked credential still reads old replies.",
@@ -54,6 +54,11 @@ var scopeCases = []Case{
 			c := s.run.newCall()
 			if !s.run.authorized() {
 				return skip("requests carry nothing that proves who the caller is")
+			}
+			anybody := s.run.newCall()
+			anybody.anonymous = true
+			if x := s.send(ctx, anybody); x.succeeded() {
+				return skip("the operation is open to anybody: without a credential it got %d", x.Status)
 			}
 			first := s.send(ctx, c)
 			c.anonymous = true

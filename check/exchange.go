@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -40,7 +41,7 @@ func (x Exchange) result() string {
 		return "no reply: " + x.Err
 	}
 	const enough = 200
-	body := string(x.ReplyBody)
+	body := strings.TrimSpace(string(x.ReplyBody))
 	if len(body) > enough {
 		body = body[:enough] + "…"
 	}

@@ -12,13 +12,14 @@ const hidden = "***"
 func masked(xs []Exchange) []Exchange {
 	out := slices.Clone(xs)
 	for i := range out {
-		out[i].Header = maskHeader(out[i].Header)
-		out[i].ReplyHeader = maskHeader(out[i].ReplyHeader)
+		out[i].Header = Masked(out[i].Header)
+		out[i].ReplyHeader = Masked(out[i].ReplyHeader)
 	}
 	return out
 }
 
-func maskHeader(h http.Header) http.Header {
+// Masked returns fields with the values hidden that may be secrets.
+func Masked(h http.Header) http.Header {
 	h = h.Clone()
 	for name := range h {
 		if isSecret(name) {

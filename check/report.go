@@ -37,7 +37,7 @@ func (r *Report) Verdict() Verdict {
 	if len(r.Because()) == 0 {
 		return Safe
 	}
-	if r.count(Fail) > 0 {
+	if r.Counts()[Fail] > 0 {
 		return Unsafe
 	}
 	return Untold
@@ -69,14 +69,13 @@ func (r *Report) Because() []string {
 	return why
 }
 
-func (r *Report) count(s Status) int {
-	n := 0
+// Counts tells how many findings there are of each status.
+func (r *Report) Counts() map[Status]int {
+	counts := make(map[Status]int)
 	for _, f := range r.Findings {
-		if f.Status == s {
-			n++
-		}
+		counts[f.Status]++
 	}
-	return n
+	return counts
 }
 
 // ExitCode is 0 for safe, 1 for not safe, 3 for what could not be told.

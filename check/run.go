@@ -42,7 +42,7 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	selected, err := cfg.selected()
+	selected, err := cfg.Selected()
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func newClient(t http.RoundTripper) *http.Client {
 	}
 }
 
-// selected returns the cases to run. A pattern that fits none is a mistake.
-func (cfg Config) selected() ([]Case, error) {
+// Selected returns the cases that Run names. A pattern that fits none is an error.
+func (cfg Config) Selected() ([]Case, error) {
 	all := Cases()
 	patterns := slices.Clone(cfg.Run)
 	for pattern := range cfg.Skip {

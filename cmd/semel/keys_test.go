@@ -38,7 +38,8 @@ func newKeyStore(t *testing.T) *keyStore {
 
 const scopeOfKeys = "payments:c_1"
 
-// begin claims a key.
+// begin claims a key, in a millisecond of its own: keys are listed by when they
+// were started, and by their names within one.
 func (s *keyStore) begin(t *testing.T, scope, key string, lease time.Duration) semel.Record {
 	t.Helper()
 	res, err := s.Begin(t.Context(), semel.BeginParams{
@@ -46,6 +47,7 @@ func (s *keyStore) begin(t *testing.T, scope, key string, lease time.Duration) s
 		OperationID: semel.NewOperationID(semel.DefaultService, scope, key, 0), Lease: lease,
 	})
 	assert.NoError(t, err)
+	assert.Eventually(t, "the clock has moved on", func() bool { return time.Now().UnixMilli() > res.Record.FirstStarted.UnixMilli() })
 	return res.Record
 }
 

@@ -44,9 +44,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError
 	var cut *interruption
+	var exit *exitError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &exit):
+		return exit.code
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "%s: %v\nSee \"%s --help\".\n", cmd.CommandPath(), err, cmd.CommandPath())
 		return exitUsage
@@ -100,6 +103,6 @@ watch while replies are lost and servers are killed.`,
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
-	root.AddCommand(newDemo(s), newDemoProcess(s), newKeys(s), newMigrate(s), newVersion(s))
+	root.AddCommand(newCheck(s), newDemo(s), newDemoProcess(s), newKeys(s), newMigrate(s), newVersion(s))
 	return root
 }

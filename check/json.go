@@ -1,0 +1,72 @@
+package check
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// The report as JSON. Durations are in milliseconds; bodies are text, with what
+// is no UTF-8 replaced.
+type (
+	jsonReport struct {
+		Target   string         `json:"target"`
+		Verdict  Verdict        `json:"verdict"`
+		Because  []string       `json:"because"`
+		Marks    []string       `json:"marks"`
+		Seed     uint64         `json:"seed"`
+		TookMS   int64          `json:"tookMs"`
+		Counts   map[Status]int `json:"counts"`
+		Findings []jsonFinding  `json:"findings"`
+	}
+	jsonFinding struct {
+		ID       string         `json:"id"`
+		Level    Level          `json:"level"`
+		Title    string         `json:"title"`
+		Status   Status         `json:"status"`
+		Evidence Evidence       `json:"evidence,omitempty"`
+		Says     string         `json:"says"`
+		Clause   string         `json:"clause"`
+		History  []jsonExchange `json:"history,omitempty"`
+	}
+	jsonExchange struct {
+		AfterMS     int64       `json:"afterMs"`
+		TookMS      int64       `json:"tookMs"`
+		AtOnce      bool        `json:"atOnce,omitempty"`
+		Note        string      `json:"note,omitempty"`
+		Method      string      `json:"method"`
+		URL         string      `json:"url"`
+		Header      http.Header `json:"header,omitempty"`
+		Body        string      `json:"body,omitempty"`
+		Status      int         `json:"status,omitempty"`
+		ReplyHeader http.Header `json:"replyHeader,omitempty"`
+		ReplyBody   string      `json:"replyBody,omitempty"`
+		Error       string      `json:"error,omitempty"`
+	}
+)
+
+// MarshalJSON gives the report a form for programs.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	out := jsonReport{
+		Target: r.Target, Verdict: r.Verdict(), Because: r.Because(), Marks: r.Marks, Seed: r.Seed,
+		TookMS: r.Took.Milliseconds(), Counts: r.Counts(), Findings: []jsonFinding{},
+	}
+	for _, f := range r.Findings {
+		out.Findings = append(out.Findings, f.json())
+	}
+	return json.Marshal(out)
+}
+
+func (f Finding) json() jsonFinding {
+	out := jsonFinding{
+		ID: f.Case.ID, Level: f.Case.Level, Title: f.Case.Title,
+		Status: f.Status, Evidence: f.Evidence, Says: f.Says, Clause: f.Case.Clause,
+	}
+	for _, x := range f.History {
+		out.History = append(out.History, jsonExchange{
+			AfterMS: x.After.Milliseconds(), TookMS: x.Took.Milliseconds(), AtOnce: x.AtOnce, Note: x.Note,
+			Method: x.Method, URL: x.URL, Header: x.Header, Body: string(x.Body),
+			Status: x.Status, ReplyHeader: x.ReplyHeader, ReplyBody: string(x.ReplyBody), Error: x.Err,
+		})
+	}
+	return out
+}
