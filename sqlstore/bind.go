@@ -8,8 +8,9 @@ import (
 )
 
 // FinishTx is Finish inside tx, a transaction that the caller began and ends:
-// see semel.Bind. It is one of the database that the store is in; with SQLite
-// it must have the write lock, as those of Handles.Write do. Begin it in READ
+// see semel.Bind. It is one of the database that the store is in. With SQLite
+// it must have the write lock, as those of Handles.Write do: Join, whose claim
+// then waits for tx, is of no use there, and joined mode is. Begin it in READ
 // COMMITTED, and roll it back after an error of any of its statements: MariaDB
 // goes on as if nothing had happened after it has rolled everything back, and
 // nobody watches over a transaction that is the caller's.

@@ -1,0 +1,2 @@
+-- name: InsertOrder :one
+INSERT INTO orders (item) VALUES ($1) RETURNING id;
