@@ -1,0 +1,326 @@
+package semelclient
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/semel-dev/semel"
+)
+
+// FileStore keeps each intent in a file of its own, in a folder that any number of
+// processes of one machine may share. A file is written beside its name, synced,
+// and renamed, and the folder is synced: it is there whole or not at all.
+//
+// Who holds an intent stands in a link beside it, and that the holder is alive in
+// a lock of its process, which the system takes away when the process ends, however
+// that happens. So a hold needs no clock, and Recover need not wait for one. The
+// folder must be on a local disk, and the system one that has flock.
+type FileStore struct {
+	folder string
+	owner  string
+	lock   *os.File // says that the owner is alive
+	gate   *os.File // locked while holders change
+
+	mu    sync.Mutex
+	held  map[string]string // by this store: names, with their tokens
+	holds int64
+}
+
+var _ IntentStore = (*FileStore)(nil)
+
+// The endings of names in the folder, and the name of the gate.
+const (
+	intentEnding = ".intent"
+	holderEnding = ".held" // a link to the owner
+	ownerEnding  = ".owner"
+	newEnding    = ".new" // behind the owner
+	gateName     = "gate"
+)
+
+// OpenFileStore opens the folder, which it makes if it is not there. Close it when
+// no call of it is running any more. The error matches ErrIntentStore.
+func OpenFileStore(folder string) (*FileStore, error) {
+	s := &FileStore{folder: folder, owner: uuid.NewString(), held: make(map[string]string)}
+	if err := s.open(); err != nil {
+		s.Close()
+		return nil, storeFailed(err, "open its folder")
+	}
+	return s, nil
+}
+
+func (s *FileStore) open() error {
+	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if s.gate, err = os.OpenFile(s.path(gateName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	// Alone, since whoever sees the name and no lock sees a process that is gone.
+	return s.alone(func() error {
+		var err error
+		if s.lock, err = os.OpenFile(s.path(s.owner+ownerEnding), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
+			return err
+		}
+		return waitLock(s.lock)
+	})
+}
+
+// Close lets go of every intent that this store holds.
+func (s *FileStore) Close() error {
+	os.Remove(s.path(s.owner + ownerEnding))
+	var faults []error
+	for _, f := range []*os.File{s.lock, s.gate} {
+		if f != nil {
+			faults = append(faults, f.Close())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (s *FileStore) path(name string) string { return filepath.Join(s.folder, name) }
+
+// fileName returns the name of a key's files, without ending: the key, if it is a
+// UUID in its usual form, else a digest of it.
+func fileName(key string) string {
+	if id, err := uuid.Parse(key); err == nil && id.String() == key {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// alone runs f while no other holder changes, of this process or another.
+func (s *FileStore) alone(f func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := waitLock(s.gate); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, unlock(s.gate))
+}
+
+// hold makes this store the holder of an intent. It is called alone.
+func (s *FileStore) hold(key string) (Hold, error) {
+	name := fileName(key)
+	if s.held[name] != "" {
+		return Hold{}, ErrIntentHeld
+	}
+	link := s.path(name + holderEnding)
+	owner, err := os.Readlink(link)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return Hold{}, err
+	case owner != s.owner && s.alive(owner):
+		return Hold{}, ErrIntentHeld
+	default:
+		os.Remove(link)
+	}
+	if err := os.Symlink(s.owner, link); err != nil {
+		return Hold{}, err
+	}
+	s.holds++
+	token := s.owner + "/" + strconv.FormatInt(s.holds, 10)
+	s.held[name] = token
+	return Hold{Key: key, Token: token}, nil
+}
+
+// letGo undoes hold. It is called alone.
+func (s *FileStore) letGo(h Hold) {
+	name := fileName(h.Key)
+	if s.held[name] == h.Token {
+		delete(s.held, name)
+		os.Remove(s.path(name + holderEnding))
+	}
+}
+
+// alive reports whether the process behind an owner runs. It is called alone, so
+// that two who ask do not take each other for the owner.
+func (s *FileStore) alive(owner string) bool {
+	f, err := os.OpenFile(s.path(owner+ownerEnding), os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	free, err := tryLock(f)
+	return err != nil || !free
+}
+
+// Add implements IntentStore.
+func (s *FileStore) Add(_ context.Context, in Intent, _ time.Duration) (Hold, error) {
+	written, err := s.write(in, nil)
+	if err != nil {
+		return Hold{}, err
+	}
+	defer os.Remove(written)
+	var h Hold
+	err = s.alone(func() error {
+		// A link, unlike a rename, fails if the name is there.
+		err := os.Link(written, s.path(fileName(in.Key)+intentEnding))
+		if errors.Is(err, fs.ErrExist) {
+			return ErrIntentKnown
+		}
+		if err == nil {
+			h, err = s.hold(in.Key)
+		}
+		return err
+	})
+	if err == nil {
+		err = s.syncFolder()
+	}
+	return h, err
+}
+
+// Hold implements IntentStore. A hold lasts until it is let go, or the process
+// ends; d does not matter.
+func (s *FileStore) Hold(_ context.Context, key string, _ time.Duration) (Entry, error) {
+	var entry Entry
+	err := s.alone(func() error {
+		var err error
+		entry, err = s.read(fileName(key) + intentEnding)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return ErrIntentMissing
+		case err == nil && entry.Intent.Key != key:
+			return semel.NewError(CodeIntentDamaged, nil, "the file of %s is of another key", key)
+		case err != nil || entry.Settlement != nil:
+			return err
+		}
+		entry.Hold, err = s.hold(key)
+		return err
+	})
+	if err == nil && entry.Settlement != nil {
+		err = s.syncFolder() // whoever settled it may not have come so far
+	}
+	return entry, err
+}
+
+// Settle implements IntentStore.
+func (s *FileStore) Settle(_ context.Context, h Hold, settlement Settlement) error {
+	file := fileName(h.Key) + intentEnding
+	entry, err := s.read(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrIntentHeld // it was forgotten
+	}
+	if err != nil {
+		return err
+	}
+	written, err := s.write(entry.Intent, &settlement)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(written)
+	err = s.alone(func() error {
+		if s.held[fileName(h.Key)] != h.Token {
+			return ErrIntentHeld
+		}
+		if err := os.Rename(written, s.path(file)); err != nil {
+			return err
+		}
+		s.letGo(h)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.syncFolder()
+}
+
+// Release implements IntentStore.
+func (s *FileStore) Release(_ context.Context, h Hold) error {
+	return s.alone(func() error {
+		s.letGo(h)
+		return nil
+	})
+}
+
+// Forget implements IntentStore.
+func (s *FileStore) Forget(_ context.Context, key string) error {
+	name := fileName(key)
+	err := s.alone(func() error {
+		err := os.Remove(s.path(name + intentEnding))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			delete(s.held, name)
+			os.Remove(s.path(name + holderEnding))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.syncFolder()
+}
+
+// Keys implements IntentStore. On its way it removes what processes that are gone
+// left behind.
+func (s *FileStore) Keys(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		entries, err := os.ReadDir(s.folder)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, e := range entries {
+			if ctx.Err() != nil {
+				return
+			}
+			name, isIntent := strings.CutSuffix(e.Name(), intentEnding)
+			if !isIntent {
+				s.tidy(e.Name())
+				continue
+			}
+			if key, err := s.keyOf(name); key != "" || err != nil {
+				if !yield(key, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// keyOf returns the key of an intent, or "" if it is not there any more.
+func (s *FileStore) keyOf(name string) (string, error) {
+	if _, err := uuid.Parse(name); err == nil {
+		return name, nil
+	}
+	entry, err := s.read(name + intentEnding)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return entry.Intent.Key, err
+}
+
+// tidy removes a file of a process that is gone.
+func (s *FileStore) tidy(file string) {
+	owner, isOwners := strings.CutSuffix(file, ownerEnding)
+	if !isOwners {
+		rest, isNew := strings.CutSuffix(file, newEnding)
+		if !isNew {
+			return
+		}
+		owner, _, _ = strings.Cut(rest, ".")
+	}
+	s.alone(func() error { //nolint:errcheck // what stays does no harm.
+		if owner == s.owner || s.alive(owner) {
+			return nil
+		}
+		return os.Remove(s.path(file))
+	})
+}

@@ -1,0 +1,131 @@
+package semelclient
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The values of Semel-Outcome; docs/problems.md has what each says.
+const (
+	saysExecuted     = "executed"
+	saysReplayed     = "replayed"
+	saysInProgress   = "in-progress"
+	saysKeyReused    = "key-reused"
+	saysUnknown      = "unknown"
+	saysReleased     = "released"
+	saysReplyNotKept = "reply-not-kept"
+	saysUnprotected  = "unprotected"
+)
+
+// The codes of problems that mean more than their outcome does.
+const (
+	codeInProgress   = "in-progress"
+	codeOtherCaller  = "other-caller"
+	codeReplyNotKept = "reply-not-kept"
+	// codeUnknownPolicy is a reason of key-reused: the two requests could not
+	// be compared.
+	codeUnknownPolicy = "unknown-policy"
+)
+
+// mediaProblem is problem details (RFC 9457).
+const mediaProblem = "application/problem+json"
+
+// reply is a whole answer to one attempt.
+type reply struct {
+	response  *http.Response // its body is read and closed
+	status    int
+	header    http.Header
+	body      []byte
+	truncated bool
+	problem   *Problem
+}
+
+func newReply(resp *http.Response, body []byte, truncated bool) *reply {
+	r := &reply{response: resp, status: resp.StatusCode, header: resp.Header, body: body, truncated: truncated}
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	var p Problem
+	if err == nil && media == mediaProblem && json.Unmarshal(body, &p) == nil {
+		r.problem = &p
+	}
+	return r
+}
+
+// says is what Semel at the other end says became of this attempt, if there is
+// one.
+func (r *reply) says() string { return r.header.Get("Semel-Outcome") }
+
+// replayed reports whether the reply is a saved one, by the header that the
+// payment APIs have in common.
+func (r *reply) replayed() bool {
+	return strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true") || r.says() == saysReplayed
+}
+
+func (r *reply) code() string {
+	if r.problem == nil {
+		return ""
+	}
+	return r.problem.Code
+}
+
+// again reports whether the reply says that the same key may be sent again, and
+// refused whether it says that it may not. Beside Semel's own problems that is
+// the two headers by which Stripe and Adyen say it.
+func (r *reply) again() bool {
+	if r.says() != "" && r.problem != nil && r.problem.Code != "" {
+		return r.problem.Retry
+	}
+	return vendorSays(r.header, "true") || r.code() == codeInProgress
+}
+
+func (r *reply) never() bool {
+	if r.says() != "" && r.problem != nil && r.problem.Code != "" {
+		return !r.problem.Retry
+	}
+	return vendorSays(r.header, "false")
+}
+
+func vendorSays(h http.Header, value string) bool {
+	return strings.EqualFold(h.Get("Stripe-Should-Retry"), value) || strings.EqualFold(h.Get("Transient-Error"), value)
+}
+
+// longest stands for a Retry-After that no duration can hold.
+const longest = time.Duration(1<<63 - 1)
+
+// retryAfter returns what Retry-After asks for, in either form (RFC 9110 section
+// 10.2.3), and 0 if it asks for nothing or cannot be read. A date is measured
+// against the reply's own Date: this machine's clock does not matter.
+func retryAfter(h http.Header) time.Duration {
+	values := h["Retry-After"]
+	if len(values) != 1 {
+		return 0
+	}
+	value := strings.Trim(values[0], " \t")
+	if seconds, ok := deltaSeconds(value); ok {
+		return seconds
+	}
+	until, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	from, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return max(until.Sub(from), 0)
+}
+
+// deltaSeconds reads a number of seconds: digits and nothing else.
+func deltaSeconds(s string) (time.Duration, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n > int64(longest/time.Second) {
+		return longest, true
+	}
+	return time.Duration(n) * time.Second, true
+}
