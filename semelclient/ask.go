@@ -28,9 +28,8 @@ func (t *task) ask(ctx context.Context, end ending) ending {
 }
 
 // stillUnderWay reports whether an attempt may take effect after the question is
-// answered, so that "there is none" tells nothing (M4 is the same rule for the
-// server's steps). It is measured on the monotonic clock, from what this process
-// has seen itself.
+// answered, so that "there is none" tells nothing. It is measured on the monotonic
+// clock, from what this process has seen itself.
 func (t *task) stillUnderWay(end ending) bool {
 	if end.reason == ReasonFinalError || end.reason == ReasonReplyHidden {
 		return false // the service says that the work is over

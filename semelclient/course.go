@@ -11,8 +11,8 @@ type course struct {
 	mayRenew    bool // Config.Authorize is set
 
 	// open: an attempt, of this process or an earlier one, has no known end.
-	// Only a reply that is the key's own closes it (M2 of the design's review
-	// is the same rule on the server).
+	// Only a reply that is the key's own closes it (M2 is the same rule
+	// on the server).
 	open      bool
 	tries     int  // begun
 	attempts  int  // of those, written to a connection
