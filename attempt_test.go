@@ -346,6 +346,38 @@ func TestASupersededAttempt(t *testing.T) {
 			assert.Equal(t, res.Done(), false)
 		})
 	})
+	for name, lapses := range map[string]func(t *testing.T, f *fixture){
+		"has lapsed": func(t *testing.T, f *fixture) {
+			t.Helper()
+			rec := f.record(t)
+			_, err := f.store.Extend(t.Context(), rec.Claim(), semel.ExtendParams{})
+			assert.NoError(t, err)
+		},
+		"has no known end": func(t *testing.T, f *fixture) {
+			t.Helper()
+			rec := f.record(t)
+			_, err := f.store.Finish(t.Context(), rec.Claim(), semel.FinishParams{To: semel.StateUnknown})
+			assert.NoError(t, err)
+		},
+	} {
+		t.Run("is told to ask again under Resume, and that nobody knows under Hold, when the later attempt "+name, func(t *testing.T) {
+			t.Parallel()
+			for recovery, want := range map[semel.Recovery]semel.Outcome{
+				semel.Resume(semel.Forever): semel.OutcomeInProgress,
+				semel.Hold():                semel.OutcomeUnknown,
+			} {
+				f := newFixture(t, recovery, semel.Config{})
+				res, err := f.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) {
+					f.takenOver(t)
+					lapses(t, f)
+					return []byte("mine"), nil
+				})
+				assert.NoError(t, err)
+				assert.Equal(t, res.Outcome, want, "%v", recovery)
+				assert.True(t, res.RetryAfter >= 0 && res.RetryAfter <= time.Second, "%v: RetryAfter is %v", recovery, res.RetryAfter)
+			}
+		})
+	}
 	t.Run("is cancelled as soon as the store says so", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -205,6 +205,9 @@ func (a *attempt) superseded() (Result, error) {
 	}
 	if mine && !rec.Expired() {
 		begun = BeginResult{Outcome: rec.present(), Record: rec}
+		if begun.Outcome == BeginUnknown && rec.mayResume(a.guard.resumeWithin) {
+			begun.Outcome = BeginBusy // whoever asks next runs it again
+		}
 	}
 	return a.guard.answer(context.WithoutCancel(a), a.call, begun)
 }

@@ -450,7 +450,8 @@ func (g *Guard) answer(ctx context.Context, call Call, begun BeginResult) (Resul
 		}
 	case BeginBusy:
 		res.Outcome, kind = OutcomeInProgress, EventInProgress
-		res.RetryAfter = min(rec.LeaseLeft(), max(time.Second, rec.AttemptAge()))
+		// Where whoever holds it has lapsed since it is worth trying at once.
+		res.RetryAfter = max(0, min(rec.LeaseLeft(), max(time.Second, rec.AttemptAge())))
 	case BeginMismatch:
 		res.Outcome, kind = OutcomeKeyReused, EventKeyReused
 		res.UnknownPolicy = call.policyUnknown(rec.Fingerprint.Policy)

@@ -49,7 +49,7 @@ func (r *Record) begin(p BeginParams) (outcome BeginOutcome, changed bool) {
 			return BeginBusy, false
 		}
 	}
-	if !r.mayResume(p) {
+	if !r.mayResume(p.ResumeWithin) {
 		return BeginUnknown, false
 	}
 	// An attempt that only lapsed has had no effect if all of it was in the
@@ -103,12 +103,13 @@ func (r *Record) beginForced(p BeginParams) (BeginOutcome, bool) {
 	return BeginClaimed, true
 }
 
-// mayResume reports whether an attempt with no known end may run again.
-func (r *Record) mayResume(p BeginParams) bool {
-	if r.ReplyStarted || p.ResumeWithin == 0 {
+// mayResume reports whether an attempt with no known end may run again, which
+// it may within so long of the first start.
+func (r *Record) mayResume(within time.Duration) bool {
+	if r.ReplyStarted || within == 0 {
 		return false
 	}
-	return p.ResumeWithin == Forever || r.Now.Sub(r.FirstStarted) <= p.ResumeWithin
+	return within == Forever || r.Now.Sub(r.FirstStarted) <= within
 }
 
 // newLife starts the record of a key that is new, or new again. Only the
