@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -123,6 +124,15 @@ func (e *evidence) judgeAll(all map[string]*traces) []string {
 	for i := range e.records {
 		wrong = append(wrong, fmt.Sprintf("key %q of %s is left %v", e.records[i].Key, e.records[i].Scope, e.records[i].State))
 	}
+	if e.calm() {
+		unknown := 0
+		for n := range e.told {
+			unknown += e.told[n].unknown
+		}
+		if unknown > 0 || len(e.open) > 0 {
+			wrong = append(wrong, fmt.Sprintf("nothing failed, and %d clients were told that nobody knows, and %d records had no end", unknown, len(e.open)))
+		}
+	}
 	for n, answered := range e.recovered {
 		if answered == 0 {
 			wrong = append(wrong, fmt.Sprintf("worker %d has answered nothing with 2xx since the server last went down", n))
@@ -187,11 +197,24 @@ func (e *evidence) judgePayment(n int, t *traces) []string {
 // of the work is in a transaction that the database may have undone.
 func (e *evidence) strict() bool { return e.hold && e.mode != semel.Atomic }
 
+// calm reports whether nothing failed: no server was struck, and each answered
+// in time.
+func (e *evidence) calm() bool {
+	for kind := range e.answers {
+		if strings.HasPrefix(kind, "503 ") {
+			return false
+		}
+	}
+	return len(e.plan.strikes) == 0
+}
+
 // mostRuns is how often a payment may have been executed: once, but what had no
-// end and was resumed by hand. Under Resume an operation runs again, and so
-// does in atomic mode one that the database has undone.
+// end and was resumed by hand. Where something failed an operation runs again
+// under Resume, and so does in atomic mode one that the database has undone.
 func (e *evidence) mostRuns(t *traces) int {
 	switch {
+	case e.calm():
+		return 1
 	case !e.strict():
 		return math.MaxInt
 	case t.open && len(t.before) > 0:

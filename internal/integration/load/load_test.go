@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/integration/services"
 )
@@ -75,7 +76,7 @@ var loads = map[string][]load{
 	"PostgreSQL": {
 		{name: "joined, Hold", technology: "pgxstore", mode: "joined", hold: true, keys: amount{0, 100_000}},
 		{name: "atomic", technology: "pgxstore", mode: "atomic", hold: true, keys: amount{0, 20_000}},
-		{name: "joined by database/sql, Hold", technology: "PostgreSQL", mode: "joined", hold: true, keys: amount{60, 20_000}},
+		{name: "joined by database/sql, Resume", technology: "PostgreSQL", mode: "joined", keys: amount{60, 20_000}},
 		{name: "joined, Hold, restarted", technology: "pgxstore", mode: "joined", hold: true, keys: amount{120, 100_000}, restarts: amount{2, 10}},
 		{name: "joined, Resume, restarted", technology: "pgxstore", mode: "joined", keys: amount{120, 20_000}, restarts: amount{1, 10}, freezes: amount{1, 4}},
 		{name: "atomic, restarted", technology: "pgxstore", mode: "atomic", hold: true, keys: amount{60, 20_000}, restarts: amount{1, 10}},
@@ -142,11 +143,12 @@ func TestLoad(t *testing.T) {
 }
 
 const (
-	// steadyLease is the lease where nothing is restarted.
-	steadyLease = 5 * time.Second
-	// shortLease is that where something is: what is left running waits for
-	// its end.
+	// shortLease is the lease where something is restarted: what is left
+	// running waits for its end.
 	shortLease = time.Second
+	// work is how long a payment may take there, so that there are some under
+	// way whenever something strikes.
+	work = 40 * time.Millisecond
 )
 
 // carry plays a load and judges it.
@@ -157,14 +159,13 @@ func (l load) carry(t *testing.T, f form, on instance, name string) {
 		keys = f.keys
 	}
 	p := newPlan(f.seed, keys, l.restarts.in(f), l.freezes.in(f))
-	lease := steadyLease
-	if len(p.strikes) > 0 {
-		lease = shortLease
-	}
 	what := name + ", " + l.name
 	r := &run{plan: p, server: on.server, say: func(far string) { say(t, what, far) }, setting: setting{
-		Technology: l.technology, DSN: on.empty(t), Connections: f.connections, Mode: l.mode, Hold: l.hold, Lease: lease,
+		Technology: l.technology, DSN: on.empty(t), Connections: f.connections, Mode: l.mode, Hold: l.hold, Lease: semel.DefaultLease,
 	}}
+	if len(p.strikes) > 0 {
+		r.Lease, r.Work = shortLease, work
+	}
 	e, err := r.play(t.Context(), t.TempDir())
 	assert.NoError(t, err, "seed %d could not be played", f.seed)
 	say(t, what, e.String())

@@ -18,8 +18,9 @@ const (
 	accounts = 3
 	// Each payment is sent from leastSends to mostSends times.
 	leastSends, mostSends = 3, 10
-	// maxDown is how long a server may be left down, beyond its own start.
-	maxDown = 300 * time.Millisecond
+	// maxDown is how long a server may be left down, beyond its own start. Every
+	// other time it is down for longDown more: longer than a finish is repeated.
+	maxDown, longDown = 300 * time.Millisecond, 1500 * time.Millisecond
 )
 
 // service is part of every operation id.
@@ -95,21 +96,24 @@ func newPlan(seed uint64, payments, restarts, freezes int) *plan {
 	for _, s := range all {
 		p.sendings = append(p.sendings, s.sending)
 	}
-	for i := range restarts + freezes {
+	total := restarts + freezes
+	for i := range total {
+		at := float64(payments) * float64(i+1) / float64(total+1)
+		s := strike{
+			at:     slices.IndexFunc(all, func(s placed) bool { return s.at >= at }),
+			worker: rng.IntN(workers),
+			down:   time.Duration(rng.Int64N(int64(maxDown))),
+		}
 		// Freezes come after every other restart, and at the end.
-		freeze := freezes > 0 && (i%2 == 1 || restarts == 0)
-		if freeze {
+		if s.freeze = freezes > 0 && (i%2 == 1 || restarts == 0); s.freeze {
 			freezes--
 		} else {
 			restarts--
 		}
-		at := float64(payments) * float64(i+1) / float64(restarts+freezes+i+2)
-		p.strikes = append(p.strikes, strike{
-			at:     slices.IndexFunc(all, func(s placed) bool { return s.at >= at }),
-			freeze: freeze,
-			worker: rng.IntN(workers),
-			down:   time.Duration(rng.Int64N(int64(maxDown))),
-		})
+		if i%2 == 1 {
+			s.down += longDown
+		}
+		p.strikes = append(p.strikes, s)
 	}
 	return p
 }

@@ -148,6 +148,14 @@ func TestWhatIsNotAsPromisedIsSeen(t *testing.T) {
 			func(e *evidence) { e.records = []semel.Record{recordOf(&e.plan.payments[1])} },
 			"is left unknown",
 		},
+		"an operation that is resumed although nothing failed": {
+			func(e *evidence) { e.hold, e.open, e.plan.strikes = false, nil, nil },
+			"payment 3: was executed 2 times, and may be 1",
+		},
+		"an outcome that nobody knows although nothing failed": {
+			func(e *evidence) { e.plan.strikes = nil },
+			"nothing failed, and 5 clients were told that nobody knows, and 2 records had no end",
+		},
 		"a worker that does not recover": {
 			func(e *evidence) { e.recovered[2] = 0 },
 			"worker 2 has answered nothing with 2xx since the server last went down",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -34,7 +35,8 @@ type setting struct {
 	Mode        string
 	Hold        bool // else it resumes
 	Lease       time.Duration
-	Journal     string // the file
+	Work        time.Duration // how long a payment takes at most, between its row and its end
+	Journal     string        // the file
 }
 
 func TestMain(m *testing.M) {
@@ -102,7 +104,7 @@ func (s *setting) serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	h, err := mw.Protect(&till{backend: b, mw: mw, journal: journal}, semelhttp.Route{Name: "payments", Mode: modeOf(s.Mode)})
+	h, err := mw.Protect(&till{backend: b, mw: mw, journal: journal, work: s.Work}, semelhttp.Route{Name: "payments", Mode: modeOf(s.Mode)})
 	if err != nil {
 		return err
 	}
@@ -124,6 +126,7 @@ type till struct {
 
 	mw      *semelhttp.Middleware
 	journal *os.File
+	work    time.Duration
 }
 
 // ServeHTTP makes one payment: a row in the transaction, where there is one, and
@@ -143,6 +146,9 @@ func (t *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			t.mw.WriteProblem(w, semelhttp.ProblemStoreUnavailable, "")
 			return
 		}
+	}
+	if t.work > 0 {
+		<-time.After(mathrand.N(t.work))
 	}
 	line, err := json.Marshal(e)
 	if err == nil {
