@@ -160,15 +160,18 @@ func TestTheLogTellsAKillAfterTheCharge(t *testing.T) {
 		t.Run(string(door), func(t *testing.T) {
 			t.Parallel()
 			d := startDemo(t)
-			// Short, so that the log of the last 100 requests has all of them.
-			assert.Equal(t, d.send(t, http.MethodPut, "/demo/service", `{"lease":"500ms"}`).Status, http.StatusOK)
+			// So long that a busy machine renews it in time.
+			assert.Equal(t, d.send(t, http.MethodPut, "/demo/service", `{"lease":"3s"}`).Status, http.StatusOK)
 			d.arm(t, payments.KilledAfterCharge)
 			pay := func() answer {
 				return d.send(t, http.MethodPost, door.Path(), order, payments.HeaderKey, "k1", payments.HeaderOrder, "o1")
 			}
 			assert.Equal(t, pay().Status, 0, "status of the killed request")
 			d.told(t, len(c.first)) // all have noticed: what is on its way meanwhile is told of the death too
-			assert.Eventually(t, "a payment", func() bool { return pay().Status == http.StatusCreated })
+			assert.Eventually(t, "a payment", func() bool {
+				time.Sleep(100 * time.Millisecond) // the log has the last 100 requests, and is to have all of these
+				return pay().Status == http.StatusCreated
+			})
 
 			log := d.told(t, len(c.last))
 			first, firstCharge := log[0].story(t)

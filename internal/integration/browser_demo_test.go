@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -24,12 +25,24 @@ type account struct {
 	Taken    int64 `json:"taken"`
 }
 
-// buildDemo builds the command and returns its path.
+// built is where TestMain lets the command be put.
+var built struct {
+	dir  string
+	once sync.Once
+	err  error
+}
+
+// buildDemo returns the path of the command, which it builds once.
 func buildDemo(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "semel")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/semel-dev/semel/cmd/semel").CombinedOutput()
-	assert.NoError(t, err, "go build: %s", out)
+	program := filepath.Join(built.dir, "semel")
+	built.once.Do(func() {
+		out, err := exec.Command("go", "build", "-o", program, "github.com/semel-dev/semel/cmd/semel").CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("go build: %w: %s", err, out)
+		}
+	})
+	assert.NoError(t, built.err)
 	return program
 }
 

@@ -30,9 +30,17 @@ var roles = map[string]func() error{
 
 func TestMain(m *testing.M) {
 	countCommits()
+	addInterrupting()
 	name := os.Getenv(roleVariable)
 	if name == "" {
-		os.Exit(services.Main(m))
+		var err error
+		if built.dir, err = os.MkdirTemp("", "semel-integration-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		code := services.Main(m)
+		os.RemoveAll(built.dir)
+		os.Exit(code)
 	}
 	role, ok := roles[name]
 	if !ok {

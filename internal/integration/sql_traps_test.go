@@ -352,10 +352,15 @@ func TestServersCallsOutliveIdleConnectionsThatWereLost(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, s *sqlStore) {
 		s.occupyAll(t)() // which opens them
+		s.test.SetMaxOpenConns(1)
+		lose := func() {
+			s.exec(t, s.server.killAll)
+			assert.Eventually(t, "the connections are gone", func() bool { return s.number(t, s.server.others) == 0 })
+		}
 		for range 2 {
-			s.exec(t, s.server.killAll)
+			lose()
 			rec := begun(t, s, beginFor(fmt.Sprint("after ", time.Now())))
-			s.exec(t, s.server.killAll)
+			lose()
 			held, err := s.Finish(t.Context(), rec.Claim(), doneWith("x"))
 			assert.NoError(t, err)
 			assert.Equal(t, held.Status, semel.HeldYes)

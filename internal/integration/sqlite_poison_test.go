@@ -3,8 +3,12 @@ package integration
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"sync"
 	"testing"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -12,10 +16,24 @@ import (
 )
 
 const (
-	endless   = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) INSERT INTO payments (key) SELECT 'endless' FROM n`
+	endless   = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) INSERT INTO payments (key) SELECT interrupting((SELECT file FROM pragma_database_list)) FROM n`
 	returning = endless + " RETURNING id"
 	conflict  = "INSERT OR ROLLBACK INTO payments (id, key) VALUES (1, 'twice')"
 )
+
+// interrupts holds, by database file, what is called amid an endless statement.
+var interrupts sync.Map
+
+// addInterrupting gives SQLite a function that interrupts the statement that
+// calls it, if that was asked for.
+func addInterrupting() {
+	sqlite.MustRegisterScalarFunction("interrupting", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		if cancel, ok := interrupts.LoadAndDelete(args[0]); ok {
+			cancel.(context.CancelFunc)() //nolint:forcetypeassert // the map holds nothing else.
+		}
+		return "endless", nil
+	})
+}
 
 // losses are the ways in which SQLite rolls a transaction back by itself, each
 // by every path on which the handler may hear of it, or not listen.
@@ -120,9 +138,10 @@ func TestJoinedTxIsPoisonedWhenItIsGone(t *testing.T) {
 					assert.NoError(t, err)
 					losing := ctx
 					if !c.plain {
-						short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+						cut, cancel := context.WithCancel(ctx)
 						defer cancel()
-						losing = short
+						interrupts.Store(s.path, cancel)
+						losing = cut
 					}
 					assert.True(t, c.lose(losing, tx) != nil, "the loss is reported")
 					mustBeGone(ctx, t, tx, before)
