@@ -82,11 +82,11 @@ func CustomerOf(r *http.Request) string {
 // AccountOf names the account in which order book, service and bank count what
 // a customer does at d. The crowd has one of its own, so that a till shows the
 // money of whoever stands at it, and a run is held against nobody else's.
-func (d Door) AccountOf(customer string) Door {
+func (d Door) AccountOf(customer string) AccountName {
 	if customer == Crowd {
-		return d + "/" + Crowd
+		return AccountName(d + "/" + Crowd)
 	}
-	return d
+	return AccountName(d)
 }
 
 // MaxCustomer is the longest customer id at the door with Semel, in bytes.
@@ -133,9 +133,9 @@ const (
 	InternalFault = "Semel-Demo-Fault"
 	// InternalRequest numbers the request, so that log lines find it.
 	InternalRequest = "Semel-Demo-Request"
-	// InternalDoor tells the bank to which account of the ledger a charge
+	// InternalAccount tells the bank to which account of the ledger a charge
 	// belongs: see [Door.AccountOf].
-	InternalDoor = "Semel-Demo-Door"
+	InternalAccount = "Semel-Demo-Account"
 	// InternalOrder is the order's number in the front's order book, so that the
 	// bank's charges can be held against orders one by one.
 	InternalOrder = "Semel-Demo-Order"
@@ -145,6 +145,6 @@ const (
 func StripInternal(h http.Header) {
 	h.Del(InternalFault)
 	h.Del(InternalRequest)
-	h.Del(InternalDoor)
+	h.Del(InternalAccount)
 	h.Del(InternalOrder)
 }

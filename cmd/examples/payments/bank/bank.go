@@ -96,7 +96,7 @@ func (b *Bank) Handler() http.Handler {
 	mux.HandleFunc("GET /dedupe", b.showDedupe)
 	mux.HandleFunc("PUT /dedupe", b.setDedupe)
 	mux.HandleFunc("/", payments.NotFound)
-	return mux
+	return payments.Numbered(mux)
 }
 
 // post takes the money. A caller that hangs up does not stop it.
@@ -117,30 +117,30 @@ func (b *Bank) post(w http.ResponseWriter, r *http.Request) {
 		payments.Pause(ctx, payments.SlowFor)
 	}
 	a := ask{
-		key:   r.Header.Get(payments.HeaderKey),
-		door:  r.Header.Get(payments.InternalDoor),
-		noted: r.Header.Get(payments.InternalOrder),
-		order: order,
-		fails: fault == payments.BankError || order.RecipientID == payments.RecipientBankError,
+		key:     r.Header.Get(payments.HeaderKey),
+		account: r.Header.Get(payments.InternalAccount),
+		noted:   r.Header.Get(payments.InternalOrder),
+		order:   order,
+		fails:   fault == payments.BankError || order.RecipientID == payments.RecipientBankError,
 	}
 	charge, answer, err := b.take(ctx, a)
-	log := b.cfg.Logger.With("request", r.Header.Get(payments.InternalRequest), "charge_key", a.key)
+	log := b.cfg.Logger.With("charge_key", a.key)
 	if err != nil {
 		log.ErrorContext(ctx, "charge failed", "error", err)
 		payments.NewProblem(http.StatusInternalServerError, "internal", "the bank could not write").Write(w)
 		return
 	}
-	log.InfoContext(ctx, "charge", "answer", string(answer), "asked", charge.Asked, "amount", order.Amount)
+	log.InfoContext(ctx, payments.LineCharge, "answer", string(answer), "asked", charge.Asked, "amount", order.Amount)
 	answer.write(w, charge)
 }
 
 // ask is one request for a charge.
 type ask struct {
-	key   string
-	door  string
-	noted string // the order's number in the order book, if it has one
-	order payments.Order
-	fails bool
+	key     string
+	account string
+	noted   string // the order's number in the order book, if it has one
+	order   payments.Order
+	fails   bool
 }
 
 // answer is what the bank says to an ask.
@@ -148,8 +148,8 @@ type answer string
 
 // The answers.
 const (
-	answerTaken    answer = "taken"
-	answerKnown    answer = "already taken"
+	answerTaken    answer = payments.ChargeTaken
+	answerKnown    answer = payments.ChargeKnown
 	answerDeclined answer = "declined"
 	answerFailed   answer = "failed"
 	answerReused   answer = "key of another charge"
@@ -212,7 +212,7 @@ func (b *Bank) decide(ctx context.Context, tx *sql.Tx, a ask) (Charge, answer, e
 		charge.ID = uuid.NewString()
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO charges (id, key, door, noted, amount, currency, recipient_id) VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		charge.ID, a.key, a.door, a.noted, a.order.Amount, a.order.Currency, a.order.RecipientID)
+		charge.ID, a.key, a.account, a.noted, a.order.Amount, a.order.Currency, a.order.RecipientID)
 	return charge, answerTaken, err
 }
 
@@ -264,24 +264,9 @@ func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, sums)
 }
 
-func (b *Bank) sums(ctx context.Context) (payments.Ledger, error) {
-	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*), count(DISTINCT noted), sum(amount) FROM charges GROUP BY door`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	sums := payments.Ledger{}
-	for rows.Next() {
-		var (
-			door    payments.Door
-			account payments.Account
-		)
-		if err := rows.Scan(&door, &account.Charges, &account.Charged, &account.Taken); err != nil {
-			return nil, err
-		}
-		sums[door] = account
-	}
-	return sums, rows.Err()
+func (b *Bank) sums(ctx context.Context) (payments.Totals, error) {
+	into := func(a *payments.Account) []any { return []any{&a.Charges, &a.Charged, &a.Taken} }
+	return payments.ReadTotals(ctx, b.db, into, `SELECT door, count(*), count(DISTINCT noted), sum(amount) FROM charges GROUP BY door`)
 }
 
 func (b *Bank) failed(w http.ResponseWriter, r *http.Request, err error) {

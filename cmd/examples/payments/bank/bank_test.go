@@ -49,14 +49,14 @@ func ask(b http.Handler, method, path, body string, header ...string) *httptest.
 }
 
 func chargeWith(b http.Handler, key, body string) *httptest.ResponseRecorder {
-	return ask(b, http.MethodPost, "/charges", body, payments.HeaderKey, key, payments.InternalDoor, "keyed", payments.InternalOrder, "1")
+	return ask(b, http.MethodPost, "/charges", body, payments.HeaderKey, key, payments.InternalAccount, "keyed", payments.InternalOrder, "1")
 }
 
 func totals(t *testing.T, b http.Handler) payments.Account {
 	t.Helper()
-	var l payments.Ledger
+	var l payments.Totals
 	assert.NoError(t, json.Unmarshal(ask(b, http.MethodGet, "/totals", "").Body.Bytes(), &l))
-	return l[payments.Keyed]
+	return l[payments.Keyed.AccountOf(payments.Anonymous)]
 }
 
 func asked(t *testing.T, b http.Handler, id string) int64 {
@@ -107,7 +107,7 @@ func TestChargesWithoutAKeyAreAlwaysNew(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	for range 2 {
-		w := ask(b, http.MethodPost, "/charges", order, payments.InternalDoor, "keyed", payments.InternalOrder, "1")
+		w := ask(b, http.MethodPost, "/charges", order, payments.InternalAccount, "keyed", payments.InternalOrder, "1")
 		assert.Equal(t, w.Code, http.StatusCreated)
 	}
 	assert.Equal(t, totals(t, b), payments.Account{Charges: 2, Charged: 1, Taken: 5000})

@@ -106,7 +106,7 @@ func (c ChildConfig) startService(ctx context.Context, open OpenFunc, log *slog.
 // logger writes lines that GET /demo/log can assign to requests: all of them,
 // since a replay is worth seeing here.
 func logger(w io.Writer, process string) *slog.Logger {
-	lines := slog.New(service.Lines{Handler: slog.NewJSONHandler(w, &slog.HandlerOptions{
+	lines := slog.New(payments.NumberedLines{Handler: slog.NewJSONHandler(w, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Value.Kind() == slog.KindDuration {

@@ -70,22 +70,7 @@ func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 }
 
 // counts returns the number of orders in each account.
-func (b *book) counts(ctx context.Context) (payments.Ledger, error) {
-	rows, err := b.db.QueryContext(ctx, `SELECT door, count(*) FROM orders GROUP BY door`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	counts := payments.Ledger{}
-	for rows.Next() {
-		var (
-			door    payments.Door
-			account payments.Account
-		)
-		if err := rows.Scan(&door, &account.Orders); err != nil {
-			return nil, err
-		}
-		counts[door] = account
-	}
-	return counts, rows.Err()
+func (b *book) counts(ctx context.Context) (payments.Totals, error) {
+	into := func(a *payments.Account) []any { return []any{&a.Orders} }
+	return payments.ReadTotals(ctx, b.db, into, `SELECT door, count(*) FROM orders GROUP BY door`)
 }

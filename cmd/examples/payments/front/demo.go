@@ -166,7 +166,7 @@ const askAgainAfter = 10 * time.Millisecond
 // totals asks a process for its own part of the ledger, again and again for as
 // long as it may take to start: one that has just been killed may still take a
 // connection, and asking changes nothing.
-func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
+func (b backend) totals(ctx context.Context) (payments.Totals, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for {
@@ -180,7 +180,7 @@ func (b backend) totals(ctx context.Context) (payments.Ledger, error) {
 	}
 }
 
-func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
+func (b backend) askTotals(ctx context.Context) (payments.Totals, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals", nil)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (b backend) askTotals(ctx context.Context) (payments.Ledger, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%w with %s", errTotals, resp.Status)
 	}
-	var totals payments.Ledger
+	var totals payments.Totals
 	return totals, json.NewDecoder(resp.Body).Decode(&totals)
 }
 

@@ -115,11 +115,11 @@ func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
 	}
 	if problem != nil {
 		e.Status = problem.Status
-		f.cfg.Log.tell(e, "refused at the front", slog.Int("status", e.Status), slog.String("code", problem.Code))
+		f.cfg.Log.tell(e, payments.LineRequestRefused, slog.Int("status", e.Status), slog.String("code", problem.Code))
 		problem.Write(w)
 		return
 	}
-	f.cfg.Log.tell(e, "request passed on", slog.String("method", e.Method), slog.String("path", e.Path), slog.String("key", e.Key))
+	f.cfg.Log.tell(e, payments.LineRequestPassed, slog.String("method", e.Method), slog.String("path", e.Path), slog.String("key", e.Key))
 	f.service.pass(w, r, e)
 }
 
@@ -182,7 +182,7 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 	}
 	f.cfg.Log.note(e)
 	if e.Fault == payments.RequestLost {
-		f.cfg.Log.tell(e, "request lost", slog.String("key", e.Key))
+		f.cfg.Log.tell(e, payments.LineRequestLost, slog.String("key", e.Key))
 		hangUp()
 	}
 	return nil

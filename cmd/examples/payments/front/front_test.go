@@ -44,9 +44,9 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/totals" && b.dying.Add(-1) >= 0:
 		panic(http.ErrAbortHandler)
 	case r.URL.Path == "/totals":
-		payments.WriteJSON(w, http.StatusOK, payments.Ledger{
-			payments.Keyed:                           {Payments: 7, Charges: 8, Charged: 6, Taken: 9},
-			payments.Keyed.AccountOf(payments.Crowd): {Payments: 70, Charges: 80, Charged: 60, Taken: 90},
+		payments.WriteJSON(w, http.StatusOK, payments.Totals{
+			payments.Keyed.AccountOf(payments.Anonymous): {Payments: 7, Charges: 8, Charged: 6, Taken: 9},
+			payments.Keyed.AccountOf(payments.Crowd):     {Payments: 70, Charges: 80, Charged: 60, Taken: 90},
 		})
 	case b.respond != nil:
 		b.respond(w, r)
@@ -175,10 +175,10 @@ func TestInternalHeadersFromOutsideAreDropped(t *testing.T) {
 	for _, path := range []string{"/payments", "/charges"} {
 		rg := newRig(t)
 		rg.send(t, http.MethodPost, path, order,
-			payments.InternalFault, "killed-after-charge", payments.InternalDoor, "keyed", payments.InternalRequest, "99")
+			payments.InternalFault, "killed-after-charge", payments.InternalAccount, "keyed", payments.InternalRequest, "99")
 		got, _ := rg.requests()
 		assert.Equal(t, got[0].Header.Get(payments.InternalFault), "", "fault at %s", path)
-		assert.Equal(t, got[0].Header.Get(payments.InternalDoor), "", "door at %s", path)
+		assert.Equal(t, got[0].Header.Get(payments.InternalAccount), "", "door at %s", path)
 		assert.Equal(t, got[0].Header.Get(payments.InternalRequest), "1", "number at %s", path)
 	}
 }

@@ -193,7 +193,7 @@ func (l *Log) Died(process string, pid int, how string) {
 			continue
 		}
 		e.died = true
-		l.add(e.ID, lineOf("supervisor", e.ID, "process ended",
+		l.add(e.ID, lineOf("supervisor", e.ID, payments.LineEnded,
 			slog.String("which", process), slog.Int("pid", pid), slog.String("how", how)))
 	}
 }

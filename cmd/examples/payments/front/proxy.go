@@ -56,7 +56,7 @@ func newBackend(name string, dial DialFunc, cfg Config) backend {
 				hangUp()
 			}
 			e.Status = http.StatusServiceUnavailable
-			cfg.Log.tell(e, "reply passed on", slog.Int("status", e.Status))
+			cfg.Log.tell(e, payments.LineReplyPassed, slog.Int("status", e.Status))
 			w.Header().Set("Retry-After", "1")
 			payments.NewProblem(e.Status, "service-unavailable", "the "+name+" is not up; nothing was sent to it").Write(w)
 		},
@@ -93,10 +93,10 @@ func (e *Entry) cut(err error, log *Log) {
 	switch {
 	case errors.Is(err, errReplyLost): // received has said it
 	case errors.Is(err, context.Canceled):
-		log.tell(e, "the client has gone")
+		log.tell(e, payments.LineClientGone)
 	default:
 		e.broke = time.Now()
-		log.tell(e, "connection to the process broke")
+		log.tell(e, payments.LineBroke)
 	}
 }
 
@@ -109,10 +109,10 @@ func received(resp *http.Response, log *Log) error {
 		attrs = append(attrs, slog.Bool("replayed", true))
 	}
 	if e.Fault == payments.ReplyLost {
-		log.tell(e, "reply lost", attrs...)
+		log.tell(e, payments.LineReplyLost, attrs...)
 		return errReplyLost
 	}
-	log.tell(e, "reply passed on", attrs...)
+	log.tell(e, payments.LineReplyPassed, attrs...)
 	e.Status = resp.StatusCode
 	return nil
 }

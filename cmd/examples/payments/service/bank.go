@@ -47,11 +47,11 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set(payments.HeaderKey, p.chargeID)
-	req.Header.Set(payments.InternalDoor, string(p.account))
+	req.Header.Set(payments.InternalAccount, string(p.account))
 	req.Header.Set(payments.InternalOrder, p.noted)
 	req.Header.Set(payments.InternalRequest, p.request)
 	req.Header.Set(payments.InternalFault, string(p.fault))
-	b.log.InfoContext(ctx, "asks the bank", "charge_key", p.chargeID, "amount", p.order.Amount)
+	b.log.InfoContext(ctx, payments.LineAsksBank, "charge_key", p.chargeID, "amount", p.order.Amount)
 	resp, err := b.client.Do(req)
 	if err != nil {
 		return "", b.failed(ctx, p, err)
@@ -61,7 +61,7 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 	if err != nil {
 		return "", b.failed(ctx, p, err)
 	}
-	b.log.InfoContext(ctx, "the bank answered", "charge_key", p.chargeID, "status", resp.StatusCode)
+	b.log.InfoContext(ctx, payments.LineBankAnswered, "charge_key", p.chargeID, "status", resp.StatusCode)
 	switch resp.StatusCode {
 	case http.StatusCreated:
 		var charge struct {
@@ -80,7 +80,7 @@ func (b bank) charge(ctx context.Context, p attempt) (string, *payments.Problem)
 // failed is the answer when the bank did not say yes or no. Nobody knows then
 // what it did, so the reply is not kept and the same key asks again.
 func (b bank) failed(ctx context.Context, p attempt, err error) *payments.Problem {
-	b.log.WarnContext(ctx, "the bank gave no usable answer", "door", p.door, "charge_key", p.chargeID, "error", err)
+	b.log.WarnContext(ctx, payments.LineBankFailed, "door", p.door, "charge_key", p.chargeID, "error", err)
 	return payments.NewProblem(http.StatusBadGateway, "bank-error",
 		"the bank gave no usable answer; send the same request again, with the same key")
 }

@@ -26,7 +26,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 	customer := payments.CustomerOf(r)
 	rp, err := s.lookUp(r.Context(), customer, key)
 	if err == nil || errors.Is(err, sql.ErrNoRows) {
-		s.log.InfoContext(r.Context(), "looked for the key", "door", a.door, "found", err == nil, "store", s.place.Dialect.System)
+		s.log.InfoContext(r.Context(), payments.LineLooked, "door", a.door, "found", err == nil, "store", s.place.Dialect.System)
 	}
 	if err == nil {
 		w.Header().Set("Idempotent-Replayed", "true")
@@ -45,7 +45,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 			payments.NewProblem(http.StatusInternalServerError, "internal", "the key could not be saved").Write(w)
 			return
 		}
-		s.log.InfoContext(r.Context(), "saved the key", "door", a.door, "status", rp.status, "store", s.place.Dialect.System)
+		s.log.InfoContext(r.Context(), payments.LineSavedKey, "door", a.door, "status", rp.status, "store", s.place.Dialect.System)
 	}
 	rp.write(w)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/cmd/examples/payments"
 )
 
 var _ semel.Observer = watcher{}
@@ -25,6 +26,6 @@ func (w watcher) Observe(ctx context.Context, e semel.Event) {
 	if e.Kind == semel.EventRequest {
 		return
 	}
-	w.log.DebugContext(ctx, "semel: event", "event", e.Kind.String(), "attempt", e.Attempt, "operation_id", e.OperationID.String(),
+	w.log.DebugContext(ctx, payments.LineSemel, "event", e.Kind.String(), "attempt", e.Attempt, "operation_id", e.OperationID.String(),
 		"store", w.system, "mode", w.mode.String())
 }

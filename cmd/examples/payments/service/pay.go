@@ -24,9 +24,9 @@ type Payment struct {
 type attempt struct {
 	order    payments.Order
 	door     payments.Door
-	account  payments.Door // of the ledger
-	noted    string        // the order's number there
-	chargeID string        // the bank's key
+	account  payments.AccountName
+	noted    string // the order's number there
+	chargeID string // the bank's key
 	fault    payments.Fault
 	request  string
 	// save writes the payment: joined with Semel's reply, or by itself. It
@@ -74,10 +74,10 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 	p := Payment{ID: a.chargeID, Order: a.order, Status: "paid", ChargeID: chargeID}
 	found, err := a.save(ctx, p)
 	if err != nil {
-		s.log.ErrorContext(ctx, "charged and not saved", "door", a.door, "error", err)
+		s.log.ErrorContext(ctx, payments.LineNotSaved, "door", a.door, "error", err)
 		return problemReply(payments.NewProblem(http.StatusInternalServerError, "internal", "the payment could not be saved"))
 	}
-	s.log.InfoContext(ctx, "paid", "door", a.door, "payment", p.ID, "charge", chargeID,
+	s.log.InfoContext(ctx, payments.LinePaid, "door", a.door, "payment", p.ID, "charge", chargeID,
 		"found", found, "joined", a.joined, "store", s.place.Dialect.System)
 	return reply{status: http.StatusCreated, location: "/payments/" + p.ID, body: payments.Marshal(p)}
 }
@@ -147,7 +147,7 @@ type saver func(context.Context, Payment) (found bool, err error)
 const insertPayment = `INSERT INTO demo_payments (demo, id, door, amount, currency, recipient_id, charge_id) VALUES (?, ?, ?, ?, ?, ?, ?)`
 
 // inReply writes a payment in the transaction in which Semel saves the reply.
-func (s *Service) inReply(account payments.Door) saver {
+func (s *Service) inReply(account payments.AccountName) saver {
 	return func(ctx context.Context, p Payment) (bool, error) {
 		tx, err := sqlstore.Tx(ctx)
 		if err != nil {
@@ -161,7 +161,7 @@ func (s *Service) inReply(account payments.Door) saver {
 // beforeReply writes a payment unless it is there. Semel saves the reply
 // afterwards, in another store: an attempt that dies in between leaves its
 // payment, and the next one, whose operation id is the same, finds it.
-func (s *Service) beforeReply(account payments.Door) saver {
+func (s *Service) beforeReply(account payments.AccountName) saver {
 	return func(ctx context.Context, p Payment) (bool, error) {
 		res, err := s.db.ExecContext(ctx, s.sql.payOnce, s.values(account, p)...)
 		if err != nil {
@@ -173,7 +173,7 @@ func (s *Service) beforeReply(account payments.Door) saver {
 }
 
 // alone writes a payment by itself.
-func (s *Service) alone(account payments.Door) saver {
+func (s *Service) alone(account payments.AccountName) saver {
 	return func(ctx context.Context, p Payment) (bool, error) {
 		_, err := s.db.ExecContext(ctx, s.sql.pay, s.values(account, p)...)
 		return false, err
@@ -181,6 +181,6 @@ func (s *Service) alone(account payments.Door) saver {
 }
 
 // values are the row of a payment.
-func (s *Service) values(account payments.Door, p Payment) []any {
+func (s *Service) values(account payments.AccountName, p Payment) []any {
 	return []any{s.demo, p.ID, string(account), p.Amount, p.Currency, p.RecipientID, p.ChargeID}
 }

@@ -45,24 +45,9 @@ func (s *Service) totals(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, counts)
 }
 
-func (s *Service) counts(ctx context.Context) (payments.Ledger, error) {
-	rows, err := s.read.QueryContext(ctx, s.sql.totals, s.demo)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	counts := payments.Ledger{}
-	for rows.Next() {
-		var (
-			door    payments.Door
-			account payments.Account
-		)
-		if err := rows.Scan(&door, &account.Payments); err != nil {
-			return nil, err
-		}
-		counts[door] = account
-	}
-	return counts, rows.Err()
+func (s *Service) counts(ctx context.Context) (payments.Totals, error) {
+	into := func(a *payments.Account) []any { return []any{&a.Payments} }
+	return payments.ReadTotals(ctx, s.read, into, s.sql.totals, s.demo)
 }
 
 // failed answers when the database could not be used. Whoever asked may ask

@@ -212,5 +212,5 @@ func (s *Service) routes(guard *semel.Guard) (http.Handler, error) {
 	mux.Handle("/.well-known/idempotency", mw.WellKnown())
 	mux.Handle("GET /metrics", s.metrics)
 	mux.HandleFunc("/", payments.NotFound)
-	return numbered(mux), nil
+	return payments.Numbered(mux), nil
 }

@@ -131,23 +131,23 @@ func storyOf(requests []front.Entry) []hop {
 // loss of a message is also all that the browser hears of it.
 func (l line) hops() []hop {
 	switch l.Msg {
-	case "request passed on":
+	case payments.LineRequestPassed:
 		return one(markAsk, browser, service, l.order())
-	case "request lost":
+	case payments.LineRequestLost:
 		return []hop{between(markLost, browser, service, l.order()), silence}
-	case "reply passed on":
+	case payments.LineReplyPassed:
 		h := between(markAnswer, service, browser, l.reply())
 		h.Final = l.Status >= 200 && l.Status <= 299
 		return []hop{h}
-	case "reply lost":
+	case payments.LineReplyLost:
 		return []hop{between(markLost, service, browser, l.reply()), silence}
-	case "connection to the process broke":
+	case payments.LineBroke:
 		return []hop{silence}
-	case "the client has gone":
+	case payments.LineClientGone:
 		return one(markUnknown, browser, browser, "gives up waiting: I do not know")
-	case "process ended":
+	case payments.LineEnded:
 		return []hop{l.death()}
-	case "semel: event":
+	case payments.LineSemel:
 		return l.ofSemel()
 	default:
 		return l.ofBusiness()
@@ -190,7 +190,7 @@ func (l line) death() hop {
 	if l.Which == "bank" {
 		at = bank
 	}
-	if l.How == "signal: killed" {
+	if l.How == payments.HowKilled {
 		return on(markKilled, at, fmt.Sprintf("killed, process %d", l.PID))
 	}
 	return on(markKilled, at, fmt.Sprintf("process %d ended: %s", l.PID, l.How))
@@ -199,26 +199,26 @@ func (l line) death() hop {
 // ofSemel is what Semel's store has said.
 func (l line) ofSemel() []hop {
 	switch l.Event {
-	case "claimed", "reclaimed":
+	case semel.EventClaimed.String(), semel.EventReclaimed.String():
 		return one(markAsk, service, store, "claims the key")
-	case "takeover":
+	case semel.EventTakeover.String():
 		return one(markAsk, service, store, fmt.Sprintf("takes the key over, attempt %d", l.Attempt))
-	case "in_progress":
+	case semel.EventInProgress.String():
 		return one(markAnswer, store, service, fmt.Sprintf("held by attempt %d", l.Attempt))
-	case "replayed":
+	case semel.EventReplayed.String():
 		return one(markAnswer, store, service, "done: the saved answer")
-	case "key_reused":
+	case semel.EventKeyReused.String():
 		return one(markAnswer, store, service, "key of another request")
-	case "done":
+	case semel.EventDone.String():
 		if l.Mode == semel.Leased.String() {
 			return one(markAsk, service, store, "saves the answer")
 		}
 		return one(markAsk, service, store, "commits payment and answer")
-	case "released":
+	case semel.EventReleased.String():
 		return one(markAsk, service, store, "gives the key back")
-	case "unknown":
+	case semel.EventUnknown.String():
 		return one(markAsk, service, store, "saves: end not known")
-	case "lease_lost":
+	case semel.EventLeaseLost.String():
 		return one(markAnswer, store, service, "overtaken")
 	default:
 		return one(markAnswer, store, service, strings.ReplaceAll(l.Event, "_", " "))
@@ -228,20 +228,20 @@ func (l line) ofSemel() []hop {
 // ofBusiness is what the payment service and the bank do.
 func (l line) ofBusiness() []hop {
 	switch l.Msg {
-	case "looked for the key":
+	case payments.LineLooked:
 		if l.Found {
 			return one(markAnswer, store, service, "key found: its answer")
 		}
 		return one(markAnswer, store, service, "key not found")
-	case "asks the bank":
+	case payments.LineAsksBank:
 		return one(markAsk, service, bank, "charge as "+payments.Short(l.Charge))
-	case "charge":
+	case payments.LineCharge:
 		return []hop{l.charge()}
-	case "the bank answered":
+	case payments.LineBankAnswered:
 		return one(markAnswer, bank, service, fmt.Sprintf("%d %s", l.Status, strings.ToLower(http.StatusText(l.Status))))
-	case "the bank gave no usable answer":
+	case payments.LineBankFailed:
 		return []hop{on(markNote, service, "no usable answer")}
-	case "paid":
+	case payments.LinePaid:
 		switch {
 		case l.Joined:
 			return one(markAsk, service, store, "writes the payment")
@@ -249,9 +249,9 @@ func (l line) ofBusiness() []hop {
 			return one(markAnswer, store, service, "the payment is there")
 		}
 		return one(markAsk, service, store, "commits the payment")
-	case "charged and not saved":
-		return []hop{on(markNote, service, "charged and not saved")}
-	case "saved the key":
+	case payments.LineNotSaved:
+		return []hop{on(markNote, service, payments.LineNotSaved)}
+	case payments.LineSavedKey:
 		return one(markAsk, service, store, "saves key and answer")
 	default:
 		return nil
@@ -261,9 +261,9 @@ func (l line) ofBusiness() []hop {
 // charge is the bank's part. Only taken moves money.
 func (l line) charge() hop {
 	switch l.Answer {
-	case "taken":
+	case payments.ChargeTaken:
 		return on(markMoney, bank, "takes "+payments.Money(l.Amount))
-	case "already taken":
+	case payments.ChargeKnown:
 		return on(markNote, bank, "knows it: no charge")
 	default:
 		return on(markNote, bank, l.Answer+": no charge")

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/cmd/examples/payments"
 	"github.com/semel-dev/semel/cmd/examples/payments/front"
 )
 
@@ -63,17 +65,17 @@ func factsOf(requests []front.Entry) facts {
 	f.keys = len(keys)
 	for _, l := range linesOf(requests) {
 		switch {
-		case l.Msg == "charge" && l.Answer == "taken":
+		case l.Msg == payments.LineCharge && l.Answer == payments.ChargeTaken:
 			f.charges++
-		case l.Msg == "charge" && l.Answer == "already taken":
+		case l.Msg == payments.LineCharge && l.Answer == payments.ChargeKnown:
 			f.knew = true
-		case l.Msg == "looked for the key" && l.Found:
+		case l.Msg == payments.LineLooked && l.Found:
 			f.found = true
-		case l.Msg == "looked for the key" && !saved:
+		case l.Msg == payments.LineLooked && !saved:
 			looked++
-		case l.Msg == "saved the key":
+		case l.Msg == payments.LineSavedKey:
 			saved = true
-		case l.Msg == "semel: event":
+		case l.Msg == payments.LineSemel:
 			f.event(l.Event)
 		}
 	}
@@ -89,17 +91,17 @@ func factsOf(requests []front.Entry) facts {
 // event notes what Semel's store has said.
 func (f *facts) event(name string) {
 	switch name {
-	case "in_progress":
+	case semel.EventInProgress.String():
 		f.held = true
-	case "takeover":
+	case semel.EventTakeover.String():
 		f.tookOver = true
-	case "unknown":
+	case semel.EventUnknown.String():
 		f.unknown = true
-	case "replayed":
+	case semel.EventReplayed.String():
 		f.replayed = true
-	case "key_reused":
+	case semel.EventKeyReused.String():
 		f.reused = true
-	case "released":
+	case semel.EventReleased.String():
 		f.released = true
 	}
 }
@@ -114,23 +116,23 @@ func first(lines, second []line, sends int) (came string, silent bool) {
 			return "It was sent " + times(sends) + ", the second before the first had its answer.", false
 		}
 		switch {
-		case l.Msg == "charge" && l.Answer == "taken":
+		case l.Msg == payments.LineCharge && l.Answer == payments.ChargeTaken:
 			charged = true
-		case l.Msg == "request lost":
+		case l.Msg == payments.LineRequestLost:
 			return "The first send never arrived.", true
-		case l.Msg == "reply lost":
+		case l.Msg == payments.LineReplyLost:
 			return "The work was done and its answer was lost.", true
-		case l.Msg == "the client has gone":
+		case l.Msg == payments.LineClientGone:
 			return "The client was gone before the answer came, and the work went on.", true
 		case l.died() && charged:
 			return "The service was killed after the bank had taken the money.", true
 		case l.died():
 			return "The service was killed before it asked the bank.", true
-		case l.Msg == "reply passed on" && l.Status == http.StatusServiceUnavailable:
+		case l.Msg == payments.LineReplyPassed && l.Status == http.StatusServiceUnavailable:
 			return "The service or its store was not there, and the answer said so.", false
-		case l.Msg == "reply passed on" && l.Status == http.StatusBadGateway:
+		case l.Msg == payments.LineReplyPassed && l.Status == http.StatusBadGateway:
 			return "The bank failed, and the answer said so.", false
-		case l.Msg == "reply passed on" && l.Status >= http.StatusInternalServerError:
+		case l.Msg == payments.LineReplyPassed && l.Status >= http.StatusInternalServerError:
 			return "The service failed, and the answer said so.", false
 		}
 	}
@@ -141,14 +143,14 @@ func first(lines, second []line, sends int) (came string, silent bool) {
 // can tell.
 func (l line) ends() bool {
 	switch l.Msg {
-	case "request lost", "reply lost", "reply passed on", "the client has gone", "connection to the process broke", "process ended":
+	case payments.LineRequestLost, payments.LineReplyLost, payments.LineReplyPassed, payments.LineClientGone, payments.LineBroke, payments.LineEnded:
 		return true
 	}
 	return false
 }
 
 // died reports whether the line is the end of the payment service.
-func (l line) died() bool { return l.Msg == "process ended" && l.Which == "service" }
+func (l line) died() bool { return l.Msg == payments.LineEnded && l.Which == "service" }
 
 // once is about an order that was sent once.
 func (f facts) once(t till) string {
