@@ -2,9 +2,12 @@ package integration
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -52,17 +55,23 @@ type demo struct {
 	base string
 	// stop ends its processes; so does the end of the test.
 	stop func()
+	pid  int
+	// printed is what it has printed so far, beside its address.
+	printed *transcript
 }
 
-// startDemo starts program as a demo on a free port, with empty databases.
-func startDemo(t *testing.T, program string) demo {
+// startDemo starts program as a demo on a free port, with an empty directory and
+// more in its environment.
+func startDemo(t *testing.T, program string, env ...string) demo {
 	t.Helper()
 	cmd := exec.Command(program, "demo", "--addr", "127.0.0.1:0", "--no-browser", "--json", "--data", t.TempDir())
-	cmd.Stderr = testWriter{t}
+	cmd.Env = append(os.Environ(), env...)
+	printed := &transcript{}
+	cmd.Stderr = io.MultiWriter(testWriter{t}, printed)
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())
-	d := demo{t: t, stop: sync.OnceFunc(func() {
+	d := demo{t: t, pid: cmd.Process.Pid, printed: printed, stop: sync.OnceFunc(func() {
 		assert.NoError(t, cmd.Process.Signal(syscall.SIGTERM), "stop the demo")
 		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 		defer kill.Stop()
@@ -124,6 +133,26 @@ func (d demo) arrived(door string) int {
 		}
 	}
 	return n
+}
+
+// transcript is what a process has printed.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds p.
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+// String is all of it so far.
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // testWriter writes to the test's log.
