@@ -13,6 +13,7 @@ require (
 	github.com/dunglas/httpsfv v1.1.2 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
 
 require (
