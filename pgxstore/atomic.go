@@ -109,7 +109,7 @@ func (s *Store) claimAtomic(ctx context.Context, conn *pgxpool.Conn, p semel.Beg
 	b := &pgx.Batch{}
 	b.Queue("SELECT pg_try_advisory_xact_lock($1::bigint)", lockOf(p.Scope, p.Key))
 	b.Queue(byIndex)
-	b.Queue(selectRecord, []byte(p.Scope), []byte(p.Key))
+	b.Queue(j.store.sql.read, []byte(p.Scope), []byte(p.Key))
 	b.Queue(byAnyPlan)
 	b.Queue("SAVEPOINT " + beforeWork)
 	_, err := j.begin(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, limit, b,
@@ -163,7 +163,7 @@ func (j *atomicJoint) CommitReply(ctx context.Context, p semel.FinishParams) (se
 	if err := j.closeFor(p); err != nil {
 		return semel.Held{}, err
 	}
-	defer j.store.giveBack(ctx, j.conn)
+	defer j.giveBack(ctx)
 	if _, err := j.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT "+beforeWork); err != nil {
 		return semel.Held{}, refused(err) // COMMIT is never sent
 	}

@@ -15,8 +15,8 @@ VALUES ($1::bigint, $2::bytea, $3::bytea, $4::bigint, $5::smallint, $6::text, $7
 const selectAudits = `SELECT at, attempt, settled_to, actor, reason, override FROM semel_audit
 WHERE scope = $1::bytea AND idempotency_key = $2::bytea ORDER BY id`
 
-func queueAudit(b *pgx.Batch, e *semel.AuditEntry) {
-	b.Queue(insertAudit, e.At.UnixMicro(), []byte(e.Scope), []byte(e.Key),
+func (s *Store) queueAudit(b *pgx.Batch, e *semel.AuditEntry) {
+	b.Queue(s.sql.audit, e.At.UnixMicro(), []byte(e.Scope), []byte(e.Key),
 		e.Attempt, int16(e.To), e.Audit.Actor, e.Audit.Reason, e.Audit.Override)
 }
 
@@ -33,7 +33,7 @@ func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEnt
 		e.At, e.To = time.UnixMicro(at).UTC(), semel.State(to) //nolint:gosec // it was one.
 		all = append(all, e)
 		return err
-	}, selectAudits, []byte(scope), []byte(key))
+	}, s.sql.audits, []byte(scope), []byte(key))
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -82,7 +82,7 @@ func (s *Store) claimNew(ctx context.Context, p semel.BeginParams) (seen row, cl
 	err = s.one(ctx, func(from pgx.Row) error {
 		seen, err = scan(from, &yes)
 		return err
-	}, claimNew, args...)
+	}, s.sql.claimNew, args...)
 	return seen, yes != nil, err
 }
 
@@ -90,7 +90,7 @@ func (s *Store) claimNew(ctx context.Context, p semel.BeginParams) (seen row, cl
 // lock. That is sound: the row is the one that was seen, or nothing is written,
 // and a claim that was allowed then is allowed later.
 func (s *Store) claimSeen(ctx context.Context, seen row, p semel.BeginParams) (semel.BeginResult, bool, error) {
-	statement, args, err := claimSeenArgs(seen, p)
+	statement, args, err := s.claimSeenArgs(seen, p)
 	if err != nil {
 		return semel.BeginResult{}, false, err
 	}
@@ -107,14 +107,14 @@ func (s *Store) claimSeen(ctx context.Context, seen row, p semel.BeginParams) (s
 	return res, true, nil
 }
 
-func claimSeenArgs(seen row, p semel.BeginParams) (statement string, args []any, err error) {
+func (s *Store) claimSeenArgs(seen row, p semel.BeginParams) (statement string, args []any, err error) {
 	before := seen.record
 	if before.State == semel.StateRunning && before.Token == p.Token {
-		return claimAgain, renewArgs(before.Claim(), semel.ExtendParams{Lease: p.Lease}), nil
+		return s.sql.claimLast, renewArgs(before.Claim(), semel.ExtendParams{Lease: p.Lease}), nil
 	}
 	res, _ := seen.record.Begin(p)
 	seen.fromClock(res.From == semel.StateAbsent)
-	return seen.save("", claimSeen)
+	return seen.save("", s.sql.claimSeen)
 }
 
 // beginForced is the first half of a settlement. It claims no key that has no

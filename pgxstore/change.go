@@ -124,7 +124,7 @@ func (s *Store) change(ctx context.Context, scope, key string, apply transition)
 		return nil // giveBack rolls back
 	}
 	b := &pgx.Batch{}
-	steps, err := queueChange(b, &r, audit)
+	steps, err := s.queueChange(b, &r, audit)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *Store) change(ctx context.Context, scope, key string, apply transition)
 func (s *Store) lock(ctx context.Context, conn *pgx.Conn, scope, key string) (r row, err error) {
 	b := &pgx.Batch{}
 	s.queueBegin(b)
-	b.Queue(lockRecord, []byte(scope), []byte(key))
+	b.Queue(s.sql.lock, []byte(scope), []byte(key))
 	err = send(ctx, conn, b, s.skipBegin, func(res pgx.BatchResults) (err error) {
 		r, err = scan(res.QueryRow())
 		return err
@@ -145,19 +145,19 @@ func (s *Store) lock(ctx context.Context, conn *pgx.Conn, scope, key string) (r 
 }
 
 // queueChange queues what writes a row that is locked, and its line in the log.
-func queueChange(b *pgx.Batch, r *row, audit *semel.AuditEntry) ([]step, error) {
-	if err := queueSave(b, r); err != nil {
+func (s *Store) queueChange(b *pgx.Batch, r *row, audit *semel.AuditEntry) ([]step, error) {
+	if err := s.queueSave(b, r); err != nil {
 		return nil, err
 	}
 	if audit == nil {
 		return []step{wroteOne}, nil
 	}
-	queueAudit(b, audit)
+	s.queueAudit(b, audit)
 	return []step{wroteOne, wroteOne}, nil
 }
 
-func queueSave(b *pgx.Batch, r *row) error {
-	statement, args, err := r.save("", saveOld)
+func (s *Store) queueSave(b *pgx.Batch, r *row) error {
+	statement, args, err := r.save("", s.sql.save)
 	if err != nil {
 		return err
 	}

@@ -36,12 +36,6 @@ const (
 	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
 )
 
-// byOwnTables is byIndex for the end of the transaction. It has the tables of
-// the store found before temporary ones of the same name, which come first
-// where search_path does not name them.
-const byOwnTables = `SELECT set_config('enable_seqscan', 'off', true),
-	set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), 'pg_temp'), true)`
-
 // endClaimed ends a claim that has no end yet, as [semel.Record.Finish] does:
 // whoever holds it may still say that it is done, lapsed or unknown (R16, M5).
 const endClaimed = `WITH ` + clock + `, mark AS (SELECT $11::text AS yours),
@@ -51,7 +45,7 @@ ended AS (UPDATE semel_records SET ` + endColumns + `
 
 func (j *joint) endClaim(p semel.FinishParams) (statement string, args []any, err error) {
 	args, _, err = endArgs(j.claim, p)
-	return endClaimed, append(args, j.mark()), err
+	return j.store.sql.endClaimed, append(args, j.mark()), err
 }
 
 // endNew and endSeen write the whole record of an atomic claim, which nobody
@@ -69,7 +63,7 @@ func (j *atomicJoint) endAll(p semel.FinishParams) (statement string, args []any
 	end.endBase = nil // times of the end are the clock's
 	end.record.Now = epoch
 	end.record.Finish(j.claim, p)
-	statement, args, err = end.save(endNew, endSeen)
+	statement, args, err = end.save(j.store.sql.endNew, j.store.sql.endSeen)
 	return statement, append(args, j.mark()), err
 }
 
@@ -81,14 +75,14 @@ func (s *Store) FinishTx(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.
 	args, ends, err := endArgs(c, p)
 	if err == nil && ends && p.Settlement == nil {
 		var tag pgconn.CommandTag
-		if tag, err = tx.Exec(ctx, finishRunning, args...); err == nil && tag.RowsAffected() == 1 {
+		if tag, err = tx.Exec(ctx, s.sql.finish, args...); err == nil && tag.RowsAffected() == 1 {
 			return semel.Held{Status: semel.HeldYes, State: p.To}, nil
 		}
 	}
 	if err != nil {
 		return semel.Held{}, unavailable(err)
 	}
-	held, err := finishLocked(ctx, tx, c, p)
+	held, err := s.finishLocked(ctx, tx, c, p)
 	if err != nil {
 		return semel.Held{}, unavailable(err)
 	}
@@ -96,8 +90,8 @@ func (s *Store) FinishTx(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.
 }
 
 // finishLocked reads the row under its lock, and writes what became of it.
-func finishLocked(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
-	r, err := scan(tx.QueryRow(ctx, lockRecord, []byte(c.Scope), []byte(c.Key)))
+func (s *Store) finishLocked(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
+	r, err := scan(tx.QueryRow(ctx, s.sql.lock, []byte(c.Scope), []byte(c.Key)))
 	if err != nil {
 		return semel.Held{}, err
 	}
@@ -109,7 +103,7 @@ func finishLocked(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishP
 		return held, nil
 	}
 	b := &pgx.Batch{}
-	steps, err := queueChange(b, &r, p.AuditEntry(&r.record, changed))
+	steps, err := s.queueChange(b, &r, p.AuditEntry(&r.record, changed))
 	if err != nil {
 		return semel.Held{}, err
 	}

@@ -1,6 +1,7 @@
 package pgxstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/sqltext"
 )
 
 var _ semel.Joiner = (*Store)(nil)
@@ -36,6 +38,7 @@ type joint struct {
 	tx      pgx.Tx
 	unwatch func() bool
 	using   bool  // a statement is under way, or its rows are open
+	leaves  bool  // something that outlives the transaction
 	closed  bool  // the work has returned
 	lost    error // why the transaction is gone before that
 	failed  error // why it could not be opened, when the work last asked
@@ -206,10 +209,22 @@ func (j *joint) over() error {
 
 // use lets one statement, or some, begin. done ends it.
 func (j *joint) use(queries ...string) error {
+	leaves := ""
 	for _, query := range queries {
-		if err := checkStatement(query); err != nil {
-			return err
+		effect := sqltext.PostgreSQL.Look(query)
+		if effect.Refused != "" {
+			return misuse("%s", effect.Refused)
 		}
+		leaves = cmp.Or(leaves, effect.Leaves)
+	}
+	return j.useLeaving(leaves)
+}
+
+// useLeaving is use for a statement that leaves something on the connection, if
+// it has a name.
+func (j *joint) useLeaving(statement string) error {
+	if statement != "" && len(j.store.local) > 0 {
+		return misuse("%s is refused behind a pooler: what it leaves on the server's connection comes to other clients", statement)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -220,6 +235,7 @@ func (j *joint) use(queries ...string) error {
 		return errInUse
 	}
 	j.using = true
+	j.leaves = j.leaves || statement != ""
 	return nil
 }
 
@@ -301,6 +317,15 @@ func (j *joint) close() error {
 	return err
 }
 
+// giveBack ends what is open and gives the connection to the pool, or closes it
+// if the work has left something on it.
+func (j *joint) giveBack(ctx context.Context) {
+	if j.leaves {
+		j.conn.Conn().Close(ctx) //nolint:errcheck // the server rolls back.
+	}
+	j.store.giveBack(ctx, j.conn)
+}
+
 // Commit finishes the claim inside the transaction and commits, in one round
 // trip. Only done can be committed: an attempt that ends otherwise has nothing
 // to commit.
@@ -308,7 +333,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	if err := j.closeFor(p); err != nil {
 		return semel.Held{}, err
 	}
-	defer j.store.giveBack(ctx, j.conn)
+	defer j.giveBack(ctx)
 	if status := j.conn.Conn().PgConn().TxStatus(); status != inTx {
 		return semel.Held{}, refused(errRolledBack)
 	}
@@ -338,7 +363,7 @@ func (j *joint) endAndCommit(ctx context.Context, p semel.FinishParams) (semel.H
 		return semel.Held{}, refused(err)
 	}
 	b := &pgx.Batch{}
-	b.Queue(byOwnTables)
+	b.Queue(byIndex)
 	b.Queue(statement, args...)
 	b.Queue("COMMIT")
 	err = send(ctx, j.conn.Conn(), b, ran, ran, committed)
@@ -383,6 +408,6 @@ func (j *joint) Rollback() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	j.store.giveBack(ctx, j.conn)
+	j.giveBack(ctx)
 	return nil
 }

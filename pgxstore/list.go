@@ -45,7 +45,7 @@ func (s *Store) List(ctx context.Context, p semel.ListParams) ([]semel.Record, e
 		r, err := scan(from)
 		all = append(all, r.record)
 		return err
-	}, listed, listedStates(p.States), after, p.OlderThan.Microseconds(), []byte(p.After.Scope), []byte(p.After.Key), scope, p.Limit)
+	}, s.sql.list, listedStates(p.States), after, p.OlderThan.Microseconds(), []byte(p.After.Scope), []byte(p.After.Key), scope, p.Limit)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -73,7 +73,7 @@ func (s *Store) ByOperation(ctx context.Context, id semel.OperationID) (semel.Re
 	err := s.one(ctx, func(from pgx.Row) (err error) {
 		r, err = scan(from)
 		return err
-	}, selectOperation, id[:])
+	}, s.sql.operation, id[:])
 	if err != nil {
 		return semel.Record{}, unavailable(err)
 	}
@@ -106,7 +106,7 @@ const clockTolerance = time.Second
 
 // SweepTurn takes a turn to sweep, if nobody has within d.
 func (s *Store) SweepTurn(ctx context.Context, d time.Duration) (bool, error) {
-	n, err := s.exec(ctx, takeTurn, d.Microseconds(), clockTolerance.Microseconds())
+	n, err := s.exec(ctx, s.sql.turn, d.Microseconds(), clockTolerance.Microseconds())
 	if err != nil {
 		return false, unavailable(err)
 	}
@@ -124,7 +124,7 @@ SELECT coalesce(max(clock.now - expires), 0) FROM clock, LATERAL (
 // SweepLag returns for how long the first record to expire has been expired.
 func (s *Store) SweepLag(ctx context.Context) (time.Duration, error) {
 	var micros int64
-	if err := s.one(ctx, func(from pgx.Row) error { return from.Scan(&micros) }, selectLag); err != nil {
+	if err := s.one(ctx, func(from pgx.Row) error { return from.Scan(&micros) }, s.sql.lag); err != nil {
 		return 0, unavailable(err)
 	}
 	return time.Duration(micros) * time.Microsecond, nil

@@ -3,6 +3,7 @@ package pgxstore
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -56,6 +57,11 @@ func (s *Store) check(ctx context.Context) error {
 	case got > want:
 		return configError("the database has schema version %d and this program knows %d: use a newer program", got, want)
 	}
+	var schema string
+	if err := s.one(ctx, func(r pgx.Row) error { return r.Scan(&schema) }, selectSchema); err != nil {
+		return unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
+	}
+	s.sql = statementsIn(schema)
 	return nil
 }
 

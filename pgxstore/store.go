@@ -26,6 +26,7 @@ var (
 type Store struct {
 	own, tx *pgxpool.Pool
 	class   semel.StoreClass
+	sql     statements
 	local   []string // settings that each transaction is told, behind a pooler
 }
 
@@ -103,7 +104,7 @@ func renewArgs(c semel.Claim, p semel.ExtendParams) []any {
 
 // Extend renews the lease of c.
 func (s *Store) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams) (semel.Held, error) {
-	n, err := s.exec(ctx, renewRunning, renewArgs(c, p)...)
+	n, err := s.exec(ctx, s.sql.renew, renewArgs(c, p)...)
 	if err != nil {
 		return semel.Held{}, unavailable(err)
 	}
@@ -147,7 +148,7 @@ func (s *Store) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams)
 	args, ends, err := endArgs(c, p)
 	if err == nil && ends && p.Settlement == nil {
 		var n int64
-		if n, err = s.exec(ctx, finishRunning, args...); err == nil && n == 1 {
+		if n, err = s.exec(ctx, s.sql.finish, args...); err == nil && n == 1 {
 			return semel.Held{Status: semel.HeldYes, State: p.To}, nil
 		}
 	}
@@ -181,6 +182,6 @@ func (s *Store) read(ctx context.Context, scope, key string) (r row, err error) 
 	err = s.one(ctx, func(from pgx.Row) (err error) {
 		r, err = scan(from)
 		return err
-	}, selectRecord, []byte(scope), []byte(key))
+	}, s.sql.read, []byte(scope), []byte(key))
 	return r, err
 }

@@ -44,13 +44,13 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 		if remove, _ := raised[i].record.Sweep(); !remove {
 			continue
 		}
-		if err := queueSave(b, &raised[i]); err != nil {
+		if err := s.queueSave(b, &raised[i]); err != nil {
 			return 0, unavailable(err)
 		}
 		steps = append(steps, wroteOne)
 	}
 	buried := len(steps)
-	b.Queue(deleteExpired, limit-buried)
+	b.Queue(s.sql.deleteExpired, limit-buried)
 	b.Queue("COMMIT")
 	var deleted pgconn.CommandTag
 	steps = append(steps, func(res pgx.BatchResults) (err error) {
@@ -67,7 +67,7 @@ func (s *Store) Sweep(ctx context.Context, limit int) (int, error) {
 func (s *Store) lockRaised(ctx context.Context, conn *pgx.Conn, limit int) (all []row, err error) {
 	b := &pgx.Batch{}
 	s.queueBegin(b)
-	b.Queue(lockRaised, limit)
+	b.Queue(s.sql.lockRaised, limit)
 	err = send(ctx, conn, b, s.skipBegin, func(res pgx.BatchResults) error {
 		rows, err := res.Query()
 		if err != nil {

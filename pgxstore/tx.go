@@ -45,7 +45,11 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // is committed (R12). A failed statement whose savepoint is rolled back at once
 // does no harm.
 //
-// Use SET LOCAL, not SET: the connection has others after it.
+// What a statement leaves on the connection (SET, a temporary table, LISTEN, a
+// lock of the session) ends with the transaction: the connection is closed, and
+// the next transaction opens another. SET LOCAL, ON COMMIT DROP and the locks of
+// a transaction cost nothing. Behind a pooler, whose connections to the server
+// are not closed, such a statement is refused.
 type JoinedTx struct {
 	joint *joint
 	tx    pgx.Tx
@@ -142,7 +146,7 @@ func (s *savepoint) end(ctx context.Context, end func(context.Context) error) er
 
 // Prepare prepares a statement.
 func (s *savepoint) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	if err := s.joint.use(sql); err != nil {
+	if err := s.joint.use(sql, "PREPARE"); err != nil {
 		return nil, err
 	}
 	d, err := s.tx.Prepare(ctx, name, sql)

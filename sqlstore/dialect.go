@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-dev/semel/internal/sqltext"
 	"github.com/semel-dev/semel/migrate"
 )
 
@@ -24,9 +25,12 @@ type dialect struct {
 	// ignore is what an INSERT adds to insert nothing where the key is taken.
 	ignore string
 	sweep  string
-	// schema is that of the store's tables with a dot, where a temporary table
-	// that a handler makes would come before them. It is empty elsewhere.
+	// schema asks for the schema that the store's tables are in, quoted and with a
+	// dot: a handler may change where names are looked for.
 	schema string
+	// clear drops temporary tables that stand before those of the store under
+	// their whole names. It is empty where none can.
+	clear string
 	// numbered placeholders are $1, $2, …; else they are question marks.
 	numbered bool
 
@@ -35,9 +39,9 @@ type dialect struct {
 	// the connection cannot be trusted to keep its settings.
 	own    sql.TxOptions
 	limits string
-	// opened and released are the first and the last statement of a business
+	// opened and release are the first and the last statement of a business
 	// transaction: see joint.
-	opened, released string
+	opened, release string
 
 	// claim, extend and finish are the usual case in one statement: see
 	// single.go. They are empty where it takes a transaction all the same. They
@@ -56,7 +60,7 @@ type dialect struct {
 	logged string
 
 	migrations migrate.Set
-	syntax     syntax
+	text       *sqltext.Dialect
 	errors     faults
 }
 
@@ -70,7 +74,7 @@ type faults struct {
 	again func(error) bool
 	// refused reports an error of COMMIT after which nothing took effect.
 	refused func(error) bool
-	// ended reports an error of dialect.released that means: the transaction
+	// ended reports an error of dialect.release that means: the transaction
 	// is not there any more, and whoever ended it may have committed it.
 	ended func(error) bool
 	// stays reports one that means: the transaction is still there, and undone
@@ -91,22 +95,35 @@ type statements struct {
 	insert, update        string
 	raised, sweep         string
 	audit, auditsOf       string
-	opened, released      string
+	opened, release       string
+	clear                 string
 	claim, extend, finish string
 }
 
-// statements returns them with shift added to the clock, if there is one.
-func (d *dialect) statements(shift string) statements {
+// filler fills a text in: the tables with the schema that they are in, and the
+// clock with shift added, if there is one.
+type filler struct {
+	dialect *dialect
+	names   *strings.Replacer
+}
+
+func (d *dialect) filler(schema, shift string) *filler {
 	now, asked := d.now, d.asked
 	if shift != "" {
 		now, asked = now+" + "+shift, asked+" + "+shift
 	}
-	fill := strings.NewReplacer(
-		"semel_records", d.schema+"semel_records", "semel_audit", d.schema+"semel_audit",
+	return &filler{d, strings.NewReplacer(
+		"semel_records", schema+"semel_records", "semel_audit", schema+"semel_audit", "semel_sweep", schema+"semel_sweep",
 		"{now}", now, "{asked}", asked, "{lock}", d.lock, "{lockFree}", d.lockFree,
 		"{columns}", columns, "{claimed}", claimedColumns(),
-	)
-	text := func(s string) string { return d.placeholders(fill.Replace(s)) }
+	)}
+}
+
+func (f *filler) text(s string) string { return f.dialect.placeholders(f.names.Replace(s)) }
+
+// statements returns those of every call.
+func (f *filler) statements() statements {
+	d, text := f.dialect, f.text
 	return statements{
 		read:        text(strings.Replace(selectRecord, "{lock}", "", 1)),
 		readToWrite: text(selectRecord),
@@ -117,7 +134,8 @@ func (d *dialect) statements(shift string) statements {
 		audit:       text(insertAudit),
 		auditsOf:    text(selectAudits),
 		opened:      d.opened,
-		released:    d.released,
+		release:     d.release,
+		clear:       text(d.clear),
 		claim:       text(d.claim),
 		extend:      text(d.extend),
 		finish:      text(d.finish),

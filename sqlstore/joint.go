@@ -3,11 +3,13 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/sqltext"
 )
 
 // joint is the business transaction of one attempt.
@@ -23,12 +25,14 @@ type joint struct {
 
 	mu      sync.Mutex
 	base    context.Context // of the attempt: it ends with the work
+	conn    *sql.Conn
 	tx      *sql.Tx
 	end     context.CancelFunc // rolls tx back, also while a statement runs
 	unwatch func() bool
-	closed  bool  // the work has returned
-	lost    error // why the transaction is gone before that
-	failed  error // why it could not be opened, when the work last asked
+	closed  bool           // the work has returned
+	lost    error          // why the transaction is gone before that
+	failed  error          // why it could not be opened, when the work last asked
+	effect  sqltext.Effect // of all that was sent in it
 }
 
 var _ semel.Joint = (*joint)(nil)
@@ -91,7 +95,7 @@ func (j *joint) open(ctx context.Context) error {
 	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(j.base))
 	waited := context.AfterFunc(ctx, end)
-	tx, err := j.store.handles.Write.BeginTx(context.WithValue(life, watchedKey{}, true), &j.store.business)
+	conn, tx, err := j.begin(ctx, life)
 	if err == nil {
 		_, err = tx.ExecContext(life, j.store.sql.opened)
 	}
@@ -100,12 +104,46 @@ func (j *joint) open(ctx context.Context) error {
 	}
 	if err != nil {
 		end()
+		if conn != nil {
+			conn.Close() //nolint:errcheck // the first error is the one that matters.
+		}
 		j.failed = unavailable(fmt.Errorf("open the business transaction: %w", err))
 		return j.failed
 	}
-	j.tx, j.end, j.failed = tx, end, nil
+	j.conn, j.tx, j.end, j.failed = conn, tx, end, nil
 	j.unwatch = context.AfterFunc(j.base, j.baseEnded)
 	return nil
+}
+
+// begin begins a transaction that ends with life, on a connection that was
+// waited for no longer than ctx lasts. One that was lost before is left behind.
+func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, tx *sql.Tx, err error) {
+	life = context.WithValue(life, watchedKey{}, true)
+	for range mostTries {
+		conn, err = j.store.handles.Write.Conn(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		tx, err = conn.BeginTx(life, &j.store.business)
+		if !errors.Is(err, driver.ErrBadConn) {
+			break
+		}
+		conn.Close() //nolint:errcheck // it is broken.
+	}
+	return conn, tx, err
+}
+
+// giveBack gives the connection of a transaction that has ended to the pool, or
+// closes it if something was left on it. It waits for a statement that was cut
+// off.
+func (j *joint) giveBack() {
+	j.mu.Lock()
+	conn, leaves := j.conn, j.effect.Leaves != ""
+	j.mu.Unlock()
+	if leaves {
+		conn.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // that closes it.
+	}
+	conn.Close() //nolint:errcheck // it may be closed.
 }
 
 // state is the error that the transaction answers with, if it is over.
@@ -119,24 +157,42 @@ func (j *joint) state() error {
 	return nil
 }
 
-// current returns the open transaction.
-func (j *joint) current() (*sql.Tx, error) {
+// current returns the open transaction for a statement with an effect.
+func (j *joint) current(e sqltext.Effect) (*sql.Tx, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tx, j.state()
+	if err := j.state(); err != nil {
+		return nil, err
+	}
+	if e.Leaves != "" {
+		if j.store.dialect.limits != "" {
+			return nil, misuse("%s is refused behind a pooler: what it leaves on the server's connection comes to other clients", e.Leaves)
+		}
+		j.effect.Leaves = e.Leaves
+	}
+	j.effect.MayEnd = j.effect.MayEnd || e.MayEnd
+	return j.tx, nil
 }
 
 // baseEnded undoes the transaction of work that is past its deadline or
 // superseded, so that it does not keep all other writers waiting. Every later
 // use fails with the reason (R12).
 func (j *joint) baseEnded() {
+	if j.lose() {
+		j.giveBack()
+	}
+}
+
+// lose ends the transaction before its time, if it has not ended.
+func (j *joint) lose() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
-		return
+		return false
 	}
 	j.lost = semel.NewError(semel.CodeCommitRefused, context.Cause(j.base), "the transaction was rolled back when the handler's context ended")
 	j.end()
+	return true
 }
 
 // close takes the transaction away from the work.
@@ -164,15 +220,21 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	if err != nil {
 		return semel.Held{}, err
 	}
+	defer j.giveBack()
 	defer j.end()
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
-	if _, err := tx.ExecContext(ctx, j.store.sql.released); err != nil {
+	if _, err := tx.ExecContext(ctx, j.store.sql.release); err != nil {
 		err = fmt.Errorf("the business transaction ended before its time: %w", err)
 		undone := j.errors().stays(err) && tx.Rollback() == nil
 		if !undone && j.errors().ended(err) {
 			return semel.Held{}, unavailable(err) // by whom, and how?
 		}
 		return semel.Held{}, refused(err) // COMMIT is never sent
+	}
+	if j.store.sql.clear != "" && (j.effect.Leaves != "" || j.effect.MayEnd) {
+		if _, err := tx.ExecContext(ctx, j.store.sql.clear); err != nil {
+			return semel.Held{}, refused(err)
+		}
 	}
 	held, err := j.store.finishTx(ctx, tx, j.claim, p)
 	switch {
@@ -198,21 +260,28 @@ func refused(err error) error {
 	return semel.NewError(semel.CodeCommitRefused, err, "%s", semel.ErrCommitRefused.Text)
 }
 
+// forget takes the transaction away from the work, and reports whether there is
+// none.
+func (j *joint) forget() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.closed = true
+	return j.tx == nil
+}
+
 // Rollback ends the transaction without effect. A server undoes it also if
 // ROLLBACK does not reach it; what it does not say is that there was nothing to
 // roll back, so the savepoint is asked for first.
 func (j *joint) Rollback() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.closed = true
-	if j.tx == nil {
+	if j.forget() {
 		return nil
 	}
+	defer j.giveBack()
 	j.unwatch()
 	defer j.end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.base), semel.DefaultStoreTimeout)
 	defer cancel()
-	_, err := j.tx.ExecContext(ctx, j.store.sql.released)
+	_, err := j.tx.ExecContext(ctx, j.store.sql.release)
 	if errors.Is(err, sql.ErrTxDone) {
 		return nil
 	}

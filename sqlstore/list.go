@@ -27,17 +27,6 @@ const listOrder = " ORDER BY first_started, scope, idempotency_key LIMIT ?"
 const selectOperation = `SELECT {now} + ?, {columns}
 FROM (SELECT 1) one LEFT JOIN (SELECT {columns} FROM semel_records WHERE operation_id = ? LIMIT 1) r ON TRUE`
 
-// text is a statement in the store's dialect.
-func (s *Store) text(statement string) string {
-	now, asked := s.dialect.now, s.dialect.asked
-	if shift := s.hooks.ClockShift; shift != "" {
-		now, asked = now+" + "+shift, asked+" + "+shift
-	}
-	schema := s.dialect.schema
-	fill := strings.NewReplacer("semel_records", schema+"semel_records", "semel_sweep", schema+"semel_sweep", "{now}", now, "{asked}", asked, "{columns}", columns)
-	return s.dialect.placeholders(fill.Replace(statement))
-}
-
 // List returns records, oldest first; those of one instant by scope and key.
 func (s *Store) List(ctx context.Context, p semel.ListParams) ([]semel.Record, error) {
 	states := listedStates(p.States)
@@ -49,7 +38,7 @@ func (s *Store) List(ctx context.Context, p semel.ListParams) ([]semel.Record, e
 		parts = append(parts, partOf(&p))
 		args = append(args, s.listArgs(&p, state)...)
 	}
-	statement := s.text(strings.Join(parts, " UNION ALL ") + listOrder)
+	statement := s.fill.text(strings.Join(parts, " UNION ALL ") + listOrder)
 	rows, err := s.handles.ownRead.QueryContext(ctx, statement, append(args, p.Limit)...)
 	if err != nil {
 		return nil, unavailable(err)
@@ -110,7 +99,7 @@ func (s *Store) listArgs(p *semel.ListParams, state semel.State) []any {
 
 // ByOperation reads the record that has this operation id.
 func (s *Store) ByOperation(ctx context.Context, id semel.OperationID) (semel.Record, error) {
-	r, err := scan(s.handles.ownRead.QueryRowContext(ctx, s.text(selectOperation), s.offset(), id[:]).Scan)
+	r, err := scan(s.handles.ownRead.QueryRowContext(ctx, s.fill.text(selectOperation), s.offset(), id[:]).Scan)
 	if err != nil {
 		return semel.Record{}, unavailable(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/sqltext"
 	"github.com/semel-dev/semel/migrate"
 )
 
@@ -64,6 +65,9 @@ func mariadb() *dialect {
 		asked:    started,
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
+		schema:   "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`.')",
+		// A temporary table is of a database, and found before its other tables.
+		clear: "DROP TEMPORARY TABLE IF EXISTS semel_records, semel_audit",
 		// Read in the other order the rows would be locked before they are
 		// chosen, and waited for. Nor is the second look at expires to be one
 		// into the index, which would read all that has expired.
@@ -80,11 +84,11 @@ WHERE NOT EXISTS (SELECT 1 FROM semel_records WHERE scope = ? AND idempotency_ke
 		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,
 	finished = {now}, expires = finished + ?` + mariadbHeld + " AND NOT is_open",
 		opened:     "SAVEPOINT " + savepointName,
-		released:   "RELEASE SAVEPOINT " + savepointName,
+		release:    "RELEASE SAVEPOINT " + savepointName,
 		durable:    "SELECT @@innodb_flush_log_at_trx_commit = 1",
 		logged:     mariadbLogged,
 		migrations: migrate.MariaDB(),
-		syntax:     mariadbSyntax,
+		text:       &sqltext.MariaDB,
 		errors: faults{
 			again:   func(err error) bool { return slices.Contains(mariadbAgain, errorNumber(err)) },
 			refused: func(err error) bool { return isUndone(err) || errorNumber(err) == errDeadlock },
@@ -135,43 +139,4 @@ func errorNumber(err error) int {
 		}
 	}
 	return 0
-}
-
-// mariadbSyntax is MariaDB's.
-var mariadbSyntax = syntax{
-	quotes: "'\"`", backslash: "'\"", hash: true, lineEnds: "\n",
-	ends: mariadbEnds, harmless: mariadbHarmless,
-}
-
-// mariadbEnds knows what commits by itself besides: what changes the schema, the
-// users or the server, table locks, and autocommit.
-// https://mariadb.com/kb/en/sql-statements-that-cause-an-implicit-commit/
-func mariadbEnds(words []string) bool {
-	switch words[0] {
-	case "CREATE", "DROP":
-		return !slices.Contains(words[1:], "TEMPORARY")
-	case "ALTER", "RENAME", "TRUNCATE", "LOCK", "UNLOCK", "GRANT", "REVOKE", "XA", "FLUSH", "RESET", "CHECK", "OPTIMIZE", "REPAIR",
-		"CACHE", "INSTALL", "UNINSTALL", "CHANGE", "STOP", "SHUTDOWN", "BACKUP", "BINLOG", "PURGE":
-		return true
-	case "ANALYZE":
-		return slices.ContainsFunc(words[1:], func(w string) bool { return w == "TABLE" || w == "LOCAL" || w == "NO_WRITE_TO_BINLOG" })
-	case "LOAD":
-		return len(words) > 1 && words[1] == "INDEX"
-	case "SET":
-		return slices.Contains(words, "AUTOCOMMIT") || len(words) > 1 && (words[1] == "PASSWORD" || words[1] == "DEFAULT" || words[1] == "ROLE")
-	}
-	return endsAnywhere(words)
-}
-
-// mariadbHarmless knows the statements that run no other ones: not CALL, which
-// may run a procedure that commits, nor EXECUTE, nor whatever else there is.
-func mariadbHarmless(words []string) bool {
-	switch words[0] {
-	case "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "VALUES", "(", "SHOW", "EXPLAIN", "DESCRIBE", "DESC",
-		"SAVEPOINT", "RELEASE", "ROLLBACK", "DO", "USE":
-		return true
-	case "SET":
-		return len(words) < 2 || words[1] != "STATEMENT"
-	}
-	return false
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+
+	"github.com/semel-dev/semel/internal/sqltext"
 )
 
 // watchedConn is a connection of Handles.Write to MariaDB. In a transaction of
@@ -80,7 +82,7 @@ func isTrue(v driver.Value) bool { return fmt.Sprintf("%s", v) == "1" || fmt.Spr
 func (c *watchedConn) after(query string, err error) error {
 	if c.tx != nil && !errors.Is(err, driver.ErrSkip) {
 		c.tx.failed = c.tx.failed || err != nil
-		c.tx.suspect = c.tx.suspect || mariadbSyntax.mayEnd(query)
+		c.tx.suspect = c.tx.suspect || sqltext.MariaDB.Look(query).MayEnd
 	}
 	return err
 }

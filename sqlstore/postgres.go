@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/sqltext"
 	"github.com/semel-dev/semel/migrate"
 )
 
@@ -102,7 +103,9 @@ func postgres() *dialect {
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		ignore:   " ON CONFLICT (scope, idempotency_key) DO NOTHING",
 		numbered: true,
-		own:      sql.TxOptions{Isolation: sql.LevelReadCommitted},
+		schema: `SELECT quote_ident(s.name) || '.' FROM unnest(current_schemas(false)) WITH ORDINALITY s (name, n)
+JOIN pg_catalog.pg_tables t ON t.schemaname = s.name AND t.tablename = 'semel_records' WHERE s.name NOT LIKE 'pg\_temp%' ORDER BY n LIMIT 1`,
+		own: sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		sweep: `DELETE FROM semel_records WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?{lockFree}))
 AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: that would read all that has expired
@@ -117,10 +120,10 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 		opened: fmt.Sprintf(`SELECT set_config(s.name, s.value, true) FROM (VALUES
 	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE current_setting(s.name) = '0';
 SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
-		released:   "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true) + ", " + temporaryLast,
+		release:    "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
 		durable:    `SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'`,
 		migrations: migrate.PostgreSQL(),
-		syntax:     postgresSyntax,
+		text:       &sqltext.PostgreSQL,
 		errors: faults{
 			again:   func(err error) bool { return slices.Contains([]string{"40001", "40P01"}, sqlState(err)) },
 			refused: refusedByPostgres,
@@ -130,10 +133,6 @@ SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		},
 	}
 }
-
-// temporaryLast has the tables of the store found before temporary ones of the
-// same name, which come first where search_path does not name them.
-const temporaryLast = `set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), 'pg_temp'), true)`
 
 // postgresClaim returns the record that it makes or finds. A rival's, committed
 // since the statement began, is neither made nor seen.
@@ -149,11 +148,6 @@ const postgresHeld = `
 FROM (SELECT s, k, {now} AS now FROM (
 	SELECT scope AS s, idempotency_key AS k FROM semel_records WHERE scope = ? AND idempotency_key = ? FOR UPDATE) locked) c
 WHERE scope = c.s AND idempotency_key = c.k AND token = ? AND attempt = ? AND state = 1`
-
-// postgresSyntax is PostgreSQL's.
-var postgresSyntax = syntax{quotes: "'\"", dollars: true, nested: true, lineEnds: "\r\n", ends: func(words []string) bool {
-	return endsAnywhere(words) || words[0] == "ABORT" || words[0] == "PREPARE" && slices.Contains(words[1:], "TRANSACTION")
-}}
 
 // sqlState returns the SQLSTATE of an error, or "". The drivers for PostgreSQL
 // have a method for it.

@@ -29,7 +29,7 @@ const clockTolerance = time.Second
 func (s *Store) SweepTurn(ctx context.Context, d time.Duration) (mine bool, err error) {
 	offset := s.offset()
 	err = s.alone(ctx, func(q execer) (err error) {
-		mine, err = wroteOne(q.ExecContext(ctx, s.text(updateTurn), offset, offset-d.Microseconds(), offset+clockTolerance.Microseconds()))
+		mine, err = wroteOne(q.ExecContext(ctx, s.fill.text(updateTurn), offset, offset-d.Microseconds(), offset+clockTolerance.Microseconds()))
 		return err
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) SweepTurn(ctx context.Context, d time.Duration) (mine bool, err 
 func (s *Store) SweepLag(ctx context.Context) (time.Duration, error) {
 	offset := s.offset()
 	var micros sql.NullInt64
-	if err := s.handles.ownRead.QueryRowContext(ctx, s.text(selectLag), offset, offset, offset).Scan(&micros); err != nil {
+	if err := s.handles.ownRead.QueryRowContext(ctx, s.fill.text(selectLag), offset, offset, offset).Scan(&micros); err != nil {
 		return 0, unavailable(err)
 	}
 	return max(time.Duration(micros.Int64)*time.Microsecond, 0), nil

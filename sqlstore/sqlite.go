@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/sqltext"
 	"github.com/semel-dev/semel/migrate"
 )
 
@@ -30,19 +31,18 @@ func sqlite() *dialect {
 	return &dialect{
 		example: `_ "modernc.org/sqlite", whose name is "sqlite"`,
 
-		now:   now,
-		asked: now,
-		// The one writer has the temporary tables of every handler before.
-		schema: "main.",
+		now:    now,
+		asked:  now,
+		schema: "SELECT 'main.'",
 		// It tests expiry again for the row it deletes, and not only for the
 		// list that it works from.
 		sweep: `DELETE FROM semel_records WHERE id IN (
 	SELECT id FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?)
 AND expires <= {asked} + ?`,
 		opened:     "SAVEPOINT " + savepointName,
-		released:   "RELEASE SAVEPOINT " + savepointName,
+		release:    "RELEASE SAVEPOINT " + savepointName,
 		migrations: migrate.SQLite(),
-		syntax:     sqliteSyntax,
+		text:       &sqltext.SQLite,
 		errors: faults{
 			again:   never,
 			refused: isUndone,

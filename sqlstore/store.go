@@ -45,6 +45,7 @@ type Config struct {
 type Store struct {
 	handles  *Handles
 	dialect  *dialect
+	fill     *filler
 	sql      statements
 	business sql.TxOptions
 	class    semel.StoreClass
@@ -66,7 +67,12 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	s := &Store{handles: h, dialect: h.dialect, sql: h.dialect.statements(cfg.Hooks.ClockShift), class: class, hooks: cfg.Hooks}
+	var schema string
+	if err := h.ownRead.QueryRowContext(ctx, h.dialect.schema).Scan(&schema); err != nil {
+		return nil, unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
+	}
+	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift), class: class, hooks: cfg.Hooks}
+	s.sql = s.fill.statements()
 	s.business.Isolation = cfg.Isolation
 	if cfg.Isolation == sql.LevelDefault {
 		s.business.Isolation = sql.LevelReadCommitted

@@ -46,9 +46,15 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // Its four methods are what sqlc calls a DBTX, GORM a ConnPool and bun an
 // IConn. It refuses BEGIN, COMMIT and ROLLBACK as statements; savepoints are
 // free to use. With MariaDB it refuses as well what commits by itself, such as
-// CREATE TABLE and SET autocommit, and comments that the server executes. What
-// it refuses, and whatever comes after the handler has returned, is an error
-// that matches ErrTxMisuse.
+// CREATE TABLE and SET autocommit, SET GLOBAL, and comments that the server
+// executes. What it refuses, and whatever comes after the handler has returned,
+// is an error that matches ErrTxMisuse.
+//
+// What a statement leaves on the connection (a setting, a temporary table, a
+// lock of the session) ends with the transaction: the connection is closed, and
+// the next transaction opens another. SET LOCAL, ON COMMIT DROP and the locks of
+// a transaction cost nothing. Behind a pooler, whose connections to the server
+// are not closed, such a statement is refused.
 //
 // Once the transaction is gone (a deadlock, a lost connection, a statement that
 // was cut off by its context, a full disk, the handler's deadline) every call
@@ -95,10 +101,11 @@ func (t *JoinedTx) PrepareContext(ctx context.Context, query string) (*sql.Stmt,
 
 // use returns the transaction for one statement.
 func (t *JoinedTx) use(query string) (*sql.Tx, error) {
-	if err := t.joint.store.dialect.syntax.check(query); err != nil {
-		return nil, err
+	effect := t.joint.store.dialect.text.Look(query)
+	if effect.Refused != "" {
+		return nil, misuse("%s", effect.Refused)
 	}
-	return t.joint.current()
+	return t.joint.current(effect)
 }
 
 // rowOf returns a row whose Scan returns err: that of a database that cannot

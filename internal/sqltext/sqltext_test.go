@@ -1,4 +1,4 @@
-package sqlstore
+package sqltext
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/semel-dev/semel/internal/assert"
 )
+
+func refused(d *Dialect, query string) bool { return d.Look(query).Refused != "" }
 
 func TestStatementsThatWouldEndTheTransactionAreRefused(t *testing.T) {
 	t.Parallel()
@@ -43,8 +45,7 @@ func TestStatementsThatWouldEndTheTransactionAreRefused(t *testing.T) {
 		"SELECT $('a'); COMMIT",
 		"SELECT ?1; COMMIT",
 	} {
-		err := sqliteSyntax.check(query)
-		assert.True(t, err != nil, "%q is refused", query)
+		assert.True(t, refused(&SQLite, query), "%q is refused", query)
 	}
 }
 
@@ -79,35 +80,44 @@ func TestOtherStatementsAreNot(t *testing.T) {
 		"SELECT $a, @a, :a, ?, ?1 FROM t",
 		"SELECT a$b FROM t",
 	} {
-		assert.NoError(t, sqliteSyntax.check(query), "%q", query)
+		assert.True(t, !refused(&SQLite, query), "%q is not refused", query)
 	}
 }
 
-// FuzzCheckStatement holds the two ends: a COMMIT after whatever ends is
+// FuzzLook holds the two ends: a COMMIT after whatever ends is
 // refused, and one inside a quoted text is not.
-func FuzzCheckStatement(f *testing.F) {
+func FuzzLook(f *testing.F) {
 	for _, seed := range []string{"SELECT 1", "a''b", "--", "/*", "[x]", "`", "\"", ";", "é\x00\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		quoted := "SELECT '" + strings.ReplaceAll(s, "'", "''") + "'"
-		assert.NoError(t, sqliteSyntax.check(quoted), "%q", quoted)
-		refused := quoted + "; COMMIT"
-		assert.True(t, sqliteSyntax.check(refused) != nil, "%q is refused", refused)
-		sqliteSyntax.check(s) //nolint:errcheck // it must end, whatever it says.
+		assert.True(t, !refused(&SQLite, quoted), "%q is not refused", quoted)
+		commits := quoted + "; COMMIT"
+		assert.True(t, refused(&SQLite, commits), "%q is refused", commits)
+		for _, d := range []*Dialect{&SQLite, &PostgreSQL, &MariaDB} {
+			assert.Equal(t, refused(d, "SELECT 1; "+s), refused(d, s), "after another statement, and alone")
+		}
 	})
 }
 
 func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		syntax  *syntax
+		dialect *Dialect
 		name    string
 		refused []string
 		not     []string
 	}{
-		{&postgresSyntax, "PostgreSQL", []string{
+		{&PostgreSQL, "PostgreSQL", []string{
 			"ABORT",
+			"Rollback Work",
+			"BEGIN ISOLATION LEVEL SERIALIZABLE",
+			"/*/ still one */COMMIT",
+			`SELECT 'C:\'; COMMIT`,
+			"SELECT $a$ $$ ' $a$; COMMIT",
+			"SELECT a$1; COMMIT --$1",
+			"SELECT 1 -- ;\r; COMMIT",
 			"PREPARE TRANSACTION 'x'",
 			"COMMIT AND CHAIN",
 			"-- a\rCOMMIT",
@@ -126,6 +136,9 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 			"SELECT a$b; COMMIT",
 		}, []string{
 			"PREPARE q AS SELECT 1",
+			"DO $body$ BEGIN NULL; END $body$",
+			"SELECT begin FROM commit",
+			"SELECT 1 /* /* */ ; COMMIT */",
 			"/* /* */ COMMIT */ SELECT 1",
 			"SELECT $$; COMMIT$$",
 			"SELECT $a$; COMMIT; $$ $b$ $a$",
@@ -137,7 +150,7 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 			"ROLLBACK TRANSACTION TO SAVEPOINT a",
 			"CREATE TABLE t (a int)",
 		}},
-		{&mariadbSyntax, "MariaDB", []string{
+		{&MariaDB, "MariaDB", []string{
 			"CREATE TABLE t (a INT)",
 			"create or replace table t (a INT)",
 			"DROP TABLE t",
@@ -150,6 +163,9 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 			"SET @a = 1, SESSION autocommit = 0",
 			"SET @@session.autocommit = 1",
 			"SET PASSWORD = ''",
+			"SET GLOBAL max_connections = 1",
+			"SET @a = 1, GLOBAL max_connections = 1",
+			"SET @@global.max_connections = 1",
 			"GRANT ALL ON t TO u",
 			"ANALYZE TABLE t",
 			"ANALYZE LOCAL TABLE t",
@@ -190,10 +206,10 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 		}},
 	} {
 		for _, query := range c.refused {
-			assert.True(t, c.syntax.check(query) != nil, "%s: %q is refused", c.name, query)
+			assert.True(t, refused(c.dialect, query), "%s: %q is refused", c.name, query)
 		}
 		for _, query := range c.not {
-			assert.NoError(t, c.syntax.check(query), "%s: %q", c.name, query)
+			assert.True(t, !refused(c.dialect, query), "%s: %q is not refused", c.name, query)
 		}
 	}
 }
@@ -204,13 +220,108 @@ func TestMariaDBStatementsThatMayRunOthersAreKnown(t *testing.T) {
 		"CALL pay()", "EXECUTE s", "EXECUTE IMMEDIATE 'x'", "SET STATEMENT max_statement_time = 1 FOR CALL pay()",
 		"IF a THEN CALL pay(); END IF", "SELECT 1; CALL pay()", "call pay()", "ANALYZE SELECT 1",
 	} {
-		assert.True(t, mariadbSyntax.mayEnd(query), "%q may", query)
+		assert.True(t, MariaDB.Look(query).MayEnd, "%q may", query)
 	}
 	for _, query := range []string{
 		"SELECT 1", "(SELECT 1) UNION (SELECT 2)", "insert into t values (1)", "UPDATE t SET a = 1", "DELETE FROM t", "REPLACE INTO t VALUES (1)",
 		"WITH a AS (SELECT 1) SELECT * FROM a", "SAVEPOINT a", "RELEASE SAVEPOINT a", "ROLLBACK TO a", "SET @a = 1", "SELECT 'CALL pay()'",
 	} {
-		assert.True(t, !mariadbSyntax.mayEnd(query), "%q cannot", query)
+		assert.True(t, !MariaDB.Look(query).MayEnd, "%q cannot", query)
 	}
-	assert.True(t, !postgresSyntax.mayEnd("CALL pay()"), "PostgreSQL's procedures cannot, inside a transaction")
+	assert.True(t, !PostgreSQL.Look("CALL pay()").MayEnd, "PostgreSQL's procedures cannot, inside a transaction")
+}
+
+func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dialect *Dialect
+		name    string
+		leaves  []string
+		not     []string
+	}{
+		{&SQLite, "SQLite", []string{
+			"PRAGMA query_only = ON",
+			"pragma busy_timeout(0)",
+			"SELECT 1; PRAGMA foreign_keys = OFF",
+			"ATTACH 'x' AS y",
+			"DETACH y",
+			"CREATE TEMP TABLE t (a)",
+			"CREATE TEMPORARY VIEW v AS SELECT 1",
+			"CREATE TABLE temp.t (a)",
+		}, []string{
+			"SELECT 'PRAGMA'",
+			"CREATE TABLE t (a)",
+			"INSERT INTO t SELECT temp FROM weather",
+			"SAVEPOINT pragma",
+			"SELECT * FROM pragma_table_info('t')",
+		}},
+		{&PostgreSQL, "PostgreSQL", []string{
+			"SET search_path = a",
+			"SET SESSION statement_timeout = 1",
+			"SET ROLE a",
+			"RESET ALL",
+			"LISTEN a",
+			"UNLISTEN *",
+			"PREPARE q AS SELECT 1",
+			"DEALLOCATE ALL",
+			"DISCARD TEMP",
+			"LOAD 'x'",
+			"CREATE TEMP TABLE t (a int)",
+			"CREATE LOCAL TEMPORARY TABLE t (a int)",
+			"CREATE OR REPLACE LOCAL TEMP VIEW v AS SELECT 1",
+			"CREATE TABLE pg_temp.t (a int)",
+			"CREATE TEMP TABLE t (a int) ON COMMIT DELETE ROWS",
+			"CREATE TEMP TABLE t (a int) ON COMMIT DROP; CREATE TEMP TABLE u (a int)",
+			"SELECT 1 INTO TEMP t",
+			"DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+			"SELECT pg_advisory_lock(1)",
+			"SELECT PG_TRY_ADVISORY_LOCK_SHARED (1)",
+			"SELECT set_config('a.b', 'c', false)",
+			"SELECT set_config('a.b', $1, $2)",
+			"SELECT set_config('a.b', 'true', false), f(true)",
+			"SELECT set_config('a.b', f(true), false)",
+		}, []string{
+			"SET LOCAL search_path = a",
+			"SET TRANSACTION READ ONLY",
+			"SET CONSTRAINTS ALL DEFERRED",
+			"CREATE TEMP TABLE t (a int) ON COMMIT DROP",
+			"create temporary table t on commit drop as select 1",
+			"SELECT pg_advisory_xact_lock(1), pg_advisory_unlock(1)",
+			"SELECT pg_advisory_lock FROM t",
+			"SELECT set_config('a.b', $1, true)",
+			"SELECT pg_catalog.set_config('a.b', f('c', false), TRUE), f(false)",
+			"DECLARE c CURSOR WITHOUT HOLD FOR SELECT 1",
+			"INSERT INTO t SELECT temp FROM weather",
+			"SELECT 'LISTEN', \"set_config\" FROM t -- LISTEN",
+			"NOTIFY a",
+		}},
+		{&MariaDB, "MariaDB", []string{
+			"SET SESSION sql_mode = ''",
+			"SET @a = 1",
+			"SET NAMES utf8mb4",
+			"USE other",
+			"PREPARE q FROM 'SELECT 1'",
+			"EXECUTE IMMEDIATE 'SET @a = 1'",
+			"HANDLER t OPEN",
+			"CREATE TEMPORARY TABLE t (a INT)",
+			"CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
+			"SELECT GET_LOCK('a', 1)",
+			"SELECT @a := 1",
+			"SELECT 1 INTO @a",
+		}, []string{
+			"SET STATEMENT max_statement_time = 1 FOR SELECT 1",
+			"SELECT @a, 'GET_LOCK('",
+			"SELECT `get_lock` (1)",
+			"SELECT a = 1 FROM t",
+			"INSERT INTO t VALUES (1)",
+			"DROP TEMPORARY TABLE t",
+		}},
+	} {
+		for _, query := range c.leaves {
+			assert.True(t, c.dialect.Look(query).Leaves != "", "%s: %q leaves something", c.name, query)
+		}
+		for _, query := range c.not {
+			assert.Equal(t, c.dialect.Look(query).Leaves, "", "%s: %q leaves nothing", c.name, query)
+		}
+	}
 }

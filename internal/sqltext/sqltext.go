@@ -1,0 +1,166 @@
+// Package sqltext tells of an SQL text what it would do to the transaction that
+// it is sent in, and to the connection that others get after it. It knows the
+// first words of each statement from what stands in quotes and comments, and
+// some phrases. What a procedure or a function does it does not see.
+package sqltext
+
+import (
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Effect is what a text would do besides its work.
+type Effect struct {
+	// Refused is why the text must not be run in a transaction whose end is
+	// not its own, or "".
+	Refused string
+	// MayEnd says that it could end the transaction all the same, by what it
+	// calls.
+	MayEnd bool
+	// Leaves is the first word of a statement that leaves something on its
+	// connection when the transaction has ended, such as a setting, a temporary
+	// table or a lock; or "".
+	Leaves string
+}
+
+// Dialect is what one database's SQL looks like, as far as it takes.
+type Dialect struct {
+	quotes     string // signs that open and close a quoted text or name
+	backslash  string // those of them in which a backslash escapes
+	brackets   bool   // [a name]
+	parameters bool   // $a(…) and its like are names, as SQLite reads them
+	dollars    bool   // $tag$ quotes $tag$, and E'it\'s' is one text
+	nested     bool   // comments stand inside comments
+	hash       bool   // # begins a comment, and -- only before a space
+	lineEnds   string // what ends a comment that began with --
+
+	// refuses says why a statement that begins with words is refused, or "".
+	refuses func(words []string) string
+	// harmless reports whether a statement that begins with words cannot end
+	// the transaction, whatever it calls. It is nil where nothing that is called
+	// can.
+	harmless func(words []string) bool
+	// leaves reports whether a statement that begins with words leaves something
+	// on the connection.
+	leaves func(words []string) bool
+	// leaving are phrases by which any statement does.
+	leaving [][]string
+}
+
+// Look returns what query would do.
+func (d *Dialect) Look(query string) Effect {
+	var e Effect
+	for s := range d.statements(query) {
+		if e.Refused == "" {
+			e.Refused = d.refuses(s.words)
+		}
+		if d.harmless != nil && !d.harmless(s.words) {
+			e.MayEnd = true
+		}
+		if s.leaves || d.leaves(s.words) && !s.dropped {
+			e.Leaves = s.words[0]
+		}
+	}
+	return e
+}
+
+// ending is why a statement is refused that would end or begin the transaction.
+func ending(word string) string {
+	return word + " is refused: the transaction is committed or rolled back after the handler has returned; " +
+		"return an error to undo it, or use a savepoint"
+}
+
+// endsAnywhere knows the words that end or begin a transaction in every
+// dialect. ROLLBACK TO a savepoint ends nothing.
+func endsAnywhere(words []string) bool {
+	switch words[0] {
+	case "ROLLBACK":
+		return !slices.Contains(words[1:], "TO")
+	case "BEGIN", "COMMIT", "END", "START":
+		return true
+	}
+	return false
+}
+
+// statement is what is known of one of a text.
+type statement struct {
+	words   []string // the first ones, in capitals
+	leaves  bool     // by one of the phrases
+	dropped bool     // at the commit: ON COMMIT DROP
+
+	last  [3]string // tokens
+	depth int       // of parentheses
+	local int       // the depth inside a call that leaves something unless it ends with true
+}
+
+// firstWords is how many words of a statement are looked at. Of SET it is all.
+const firstWords = 4
+
+// statements yields what is known of each statement in a text that has any
+// word.
+func (d *Dialect) statements(query string) iter.Seq[*statement] {
+	return func(yield func(*statement) bool) {
+		s := &statement{words: make([]string, 0, firstWords)}
+		for rest := query; ; {
+			var word string
+			word, rest = d.nextToken(rest)
+			if word == "" || word == ";" {
+				if len(s.words) > 0 && !yield(s) {
+					return
+				}
+				*s = statement{words: s.words[:0]}
+			} else {
+				s.add(d, word)
+			}
+			if word == "" {
+				return
+			}
+		}
+	}
+}
+
+// add takes the next token up.
+func (s *statement) add(d *Dialect, token string) {
+	if len(s.words) < firstWords || s.words[0] == "SET" || token == executable {
+		s.words = append(s.words, strings.ToUpper(token))
+	}
+	before := s.last[len(s.last)-1]
+	copy(s.last[:], s.last[1:])
+	s.last[len(s.last)-1] = token
+	s.dropped = s.dropped || s.endsWith(onCommitDrop)
+	for _, phrase := range d.leaving {
+		s.leaves = s.leaves || s.endsWith(phrase)
+	}
+	switch token {
+	case "(":
+		s.depth++
+		if s.local == 0 && s.endsWith(setConfig) {
+			s.local = s.depth
+		}
+	case ")":
+		if s.local == s.depth && s.local > 0 {
+			s.leaves = s.leaves || !strings.EqualFold(before, "TRUE")
+			s.local = 0
+		}
+		s.depth--
+	}
+}
+
+var (
+	onCommitDrop = []string{"ON", "COMMIT", "DROP"}
+	// setConfig opens a call that makes a setting of PostgreSQL's, for the
+	// transaction if its last argument is true.
+	setConfig = []string{"SET_CONFIG", "("}
+)
+
+// endsWith reports whether the tokens so far end with a phrase.
+func (s *statement) endsWith(phrase []string) bool {
+	last := s.last[len(s.last)-len(phrase):]
+	for i := len(phrase) - 1; i >= 0; i-- {
+		if !strings.EqualFold(last[i], phrase[i]) {
+			return false
+		}
+	}
+	return true
+}
