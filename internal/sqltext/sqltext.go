@@ -157,8 +157,8 @@ var (
 // endsWith reports whether the tokens so far end with a phrase.
 func (s *statement) endsWith(phrase []string) bool {
 	last := s.last[len(s.last)-len(phrase):]
-	for i := len(phrase) - 1; i >= 0; i-- {
-		if !strings.EqualFold(last[i], phrase[i]) {
+	for i, word := range slices.Backward(phrase) {
+		if !strings.EqualFold(last[i], word) {
 			return false
 		}
 	}
