@@ -172,6 +172,7 @@ func TestNothingOfAHandlerIsLeftOnItsConnection(t *testing.T) {
 			_, err := s.run(t, "past its deadline", semel.Config{HandlerDeadline: time.Second}, func(ctx context.Context) semel.Completion {
 				assert.NoError(t, s.leave(ctx, last.leave), last.leave)
 				<-ctx.Done()
+				assert.Eventually(t, "the transaction is over", func() bool { return s.leave(context.WithoutCancel(ctx), "SELECT 1") != nil })
 				return created
 			})
 			assert.True(t, err != nil, "nothing is committed after the deadline")
