@@ -141,10 +141,13 @@ func privileges(block, user, database string) (give, take []string) {
 	return give, take
 }
 
-// restricted makes a database with the tables, and a user who may do nothing
-// there. It returns its data source name as that user, and how the owner says
-// something.
-func restricted(t *testing.T, way string) (dsn, user, database string, say func(statement string)) {
+// restricted is a database with the tables, and a user who may do nothing there.
+type restricted struct {
+	dsn, user, database string
+	say                 func(statement string) // as the owner
+}
+
+func newRestricted(t *testing.T, way string) *restricted {
 	t.Helper()
 	server := sqlWays[way]
 	dsn, direct := server.database(t)
@@ -152,23 +155,25 @@ func restricted(t *testing.T, way string) (dsn, user, database string, say func(
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	assert.NoError(t, sqlstore.Migrate(t.Context(), h))
-	say = func(statement string) {
+	r := &restricted{database: direct[strings.LastIndex(direct, "/")+1:]}
+	r.say = func(statement string) {
 		t.Helper()
 		_, err := h.Write.ExecContext(t.Context(), statement)
 		assert.NoError(t, err, statement)
 	}
-	database = direct[strings.LastIndex(direct, "/")+1:]
-	database, _, _ = strings.Cut(database, "?")
-	user = "shop_" + database
+	r.database, _, _ = strings.Cut(r.database, "?")
+	r.user = "shop_" + r.database
 	if way == "MariaDB" {
-		say("CREATE USER " + user)
-		return strings.Replace(dsn, "root@", user+"@", 1), user, database, say
+		r.say("CREATE USER " + r.user)
+		r.dsn = strings.Replace(dsn, "root@", r.user+"@", 1)
+		return r
 	}
-	say("CREATE ROLE " + user + " LOGIN")
+	r.say("CREATE ROLE " + r.user + " LOGIN")
 	address, err := url.Parse(dsn)
 	assert.NoError(t, err)
-	address.User = url.User(user)
-	return address.String(), user, database, say
+	address.User = url.User(r.user)
+	r.dsn = address.String()
+	return r
 }
 
 // typed is the one block of SQL of the page that has a text in it.
@@ -192,27 +197,27 @@ func TestTheGrantsOfTheStoresPageAreEnoughAndNoneIsTooMuch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dsn, user, database, say := restricted(t, c.way)
-			give, take := privileges(c.block, user, database)
+			r := newRestricted(t, c.way)
+			give, take := privileges(c.block, r.user, r.database)
 			assert.True(t, len(give) >= 9, "privileges in the document, got %v", give)
 			for _, statement := range give {
-				say(statement)
+				r.say(statement)
 			}
-			assert.NoError(t, c.open.serve(t.Context(), dsn, "with all"))
+			assert.NoError(t, c.open.serve(t.Context(), r.dsn, "with all"))
 			for i := range take {
 				if strings.Contains(take[i], "SCHEMA") {
 					continue // everybody has it, unless somebody took it away
 				}
-				say(take[i])
-				assert.True(t, c.open.serve(t.Context(), dsn, fmt.Sprint("without ", i)) != nil, "it works after %s", take[i])
-				say(give[i])
+				r.say(take[i])
+				assert.True(t, c.open.serve(t.Context(), r.dsn, fmt.Sprint("without ", i)) != nil, "it works after %s", take[i])
+				r.say(give[i])
 			}
 			for _, statement := range take {
 				if !strings.Contains(statement, "SELECT") && !strings.Contains(statement, "SCHEMA") {
-					say(statement)
+					r.say(statement)
 				}
 			}
-			reader, _, done, err := c.open(t.Context(), dsn)
+			reader, _, done, err := c.open(t.Context(), r.dsn)
 			assert.NoError(t, err)
 			defer done()
 			assert.NoError(t, watch(t.Context(), reader, "with all"), "as one who may only SELECT")
@@ -222,6 +227,5 @@ func TestTheGrantsOfTheStoresPageAreEnoughAndNoneIsTooMuch(t *testing.T) {
 
 func TestTheSettingOfTheStoresPageIsOne(t *testing.T) {
 	t.Parallel()
-	_, _, _, say := restricted(t, "PostgreSQL")
-	say(typed(t, "autovacuum"))
+	newRestricted(t, "PostgreSQL").say(typed(t, "autovacuum"))
 }
