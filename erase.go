@@ -28,6 +28,16 @@ const (
 	EraseRefused
 )
 
+var eraseOutcomeNames = [...]string{"none", "erased", "nothing", "refused"}
+
+// String returns the outcome in words.
+func (o EraseOutcome) String() string {
+	if int(o) < len(eraseOutcomeNames) {
+		return eraseOutcomeNames[o]
+	}
+	return "invalid"
+}
+
 // EraseResult is the outcome with the record as it is after the call.
 type EraseResult struct {
 	Outcome EraseOutcome

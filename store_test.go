@@ -17,6 +17,7 @@ func TestEachKindHasItsWord(t *testing.T) {
 		want        string
 	}{
 		{semel.BeginReleased, semel.BeginReleased + 1, "released"},
+		{semel.EraseRefused, semel.EraseRefused + 1, "refused"},
 		{semel.HeldFinal, semel.HeldFinal + 1, "final"},
 		{semel.OutcomeReleased, semel.OutcomeReleased + 1, "released"},
 		{semel.StateUnknown, semel.StateUnknown + 1, "unknown"},

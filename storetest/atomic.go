@@ -46,7 +46,7 @@ func (s *subject) beginAtomic(p semel.BeginParams, want semel.BeginOutcome) (sem
 	res, joint, err := atomic.BeginAtomic(ctx, p, time.Minute)
 	assert.NoError(s, err, "BeginAtomic")
 	if res.Outcome != want || (joint != nil) != (want == semel.BeginClaimed) {
-		s.Fatalf("got outcome %s, a joint: %v; want %s, and a joint where it is Claimed", outcomeName(res.Outcome), joint != nil, outcomeName(want))
+		s.Fatalf("got outcome %s, a joint: %v; want %s, and a joint where it is claimed", res.Outcome, joint != nil, want)
 	}
 	if joint != nil {
 		s.Cleanup(func() { _ = joint.Rollback() })
@@ -128,7 +128,7 @@ func atomicRace(s *subject) {
 		joints := atOnce(s, racers, func(int) (semel.AtomicJoint, error) {
 			res, joint, err := joiner.BeginAtomic(s.Context(), params(key), time.Minute)
 			if err == nil && res.Outcome != semel.BeginClaimed {
-				assert.Equal(s, outcomeName(res.Outcome), "Busy", "outcome of those who came too late")
+				assert.Equal(s, res.Outcome, semel.BeginBusy, "outcome of those who came too late")
 			}
 			return joint, err
 		})

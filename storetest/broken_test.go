@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -122,12 +123,12 @@ func beforeBegin(change func(r *semel.Record, p *semel.BeginParams)) func(*refer
 func beforeFinish(change func(r *semel.Record, c *semel.Claim, p *semel.FinishParams)) func(*reference) semel.Store {
 	return func(s *reference) semel.Store {
 		return &faulty{reference: s, finish: func(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
-			err = s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
+			failed := s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
 				change(r, &c, &p)
-				held, changed = finish(t, r, c, p)
+				held, changed, err = finish(t, r, c, p)
 				return changed
 			})
-			return held, err
+			return held, errors.Join(err, failed)
 		}}
 	}
 }
@@ -136,13 +137,13 @@ func beforeFinish(change func(r *semel.Record, c *semel.Claim, p *semel.FinishPa
 func afterFinish(change func(r *semel.Record)) func(*reference) semel.Store {
 	return func(s *reference) semel.Store {
 		return &faulty{reference: s, finish: func(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
-			err = s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
-				if held, changed = finish(t, r, c, p); changed {
+			failed := s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
+				if held, changed, err = finish(t, r, c, p); changed {
 					change(r)
 				}
 				return changed
 			})
-			return held, err
+			return held, errors.Join(err, failed)
 		}}
 	}
 }

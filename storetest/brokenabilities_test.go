@@ -288,6 +288,19 @@ var brokenAbilities = []broken{
 		},
 	},
 	{
+		"operation that is expired out of sight",
+		func(s *reference) semel.Store {
+			return finds{s, func(s *reference, ctx context.Context, id semel.OperationID) (semel.Record, error) {
+				rec, err := s.ByOperation(ctx, id)
+				if rec.Expired() {
+					rec = semel.Record{Now: rec.Now}
+				}
+				return rec, err
+			}}
+		},
+		[]string{"ByOperation/an expired record is found until it is swept"},
+	},
+	{
 		"operation that is any",
 		func(s *reference) semel.Store {
 			return finds{s, func(s *reference, _ context.Context, id semel.OperationID) (rec semel.Record, err error) {

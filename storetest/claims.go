@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"slices"
+
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 )
@@ -17,6 +19,10 @@ var claimChapters = []chapter{
 		{name: "a reply that a released attempt had started does not bind the next attempt", test: releasedForgetsReplyStarted},
 		{name: "keys do not meet", test: keysDoNotMeet},
 	}},
+	{name: "the answer of Begin", rules: slices.Concat(
+		[]rule{{name: "a new claim is answered with what Get reads", test: newClaimIsTheRecord}},
+		inEach("it is what Get reads, whoever asks, of a record", situations, answerIsTheRecord),
+	)},
 	{name: "own token", rules: []rule{
 		{name: "the token of a running claim gets that claim again, its lease renewed (R15)", test: ownTokenGetsItsClaim},
 		{name: "the token of a lapsed claim gets that claim again, also under Hold", test: ownTokenGetsItsLapsedClaim},
@@ -139,6 +145,56 @@ func keysDoNotMeet(s *subject) {
 	s.want(params("a"), semel.BeginReplay)
 	s.claim(params("b"))
 	s.claim(params("c"))
+}
+
+// described are params in which every field that a record keeps is set.
+func described(key string) semel.BeginParams {
+	p := params(key)
+	p.Fingerprint.Policy = "json/1"
+	p.Credential = semel.Digest{4}
+	p.Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	p.AllInTx = true
+	return p
+}
+
+// answered checks an answer against what Get reads after it, all of it. Only a
+// replay has to have the reply.
+func answered(s *subject, who string, res semel.BeginResult) {
+	s.Helper()
+	got, want := plain(res.Record), plain(s.get(res.Record.Key))
+	if res.Outcome != semel.BeginReplay {
+		got.Reply, want.Reply = semel.Reply{}, semel.Reply{}
+	}
+	assert.Equal(s, got, want, "the record, in the answer %q to %s", res.Outcome, who)
+}
+
+func newClaimIsTheRecord(s *subject) {
+	answered(s, "the first caller", s.want(described("key"), semel.BeginClaimed))
+}
+
+func answerIsTheRecord(s *subject, in situation) {
+	for who, ask := range map[string]func(first semel.BeginParams) semel.BeginParams{
+		"its own token": func(first semel.BeginParams) semel.BeginParams { return first },
+		"a repeat under Hold": func(first semel.BeginParams) semel.BeginParams {
+			first.Token = semel.NewToken()
+			return first
+		},
+		"a repeat under Resume": func(first semel.BeginParams) semel.BeginParams {
+			first.Token, first.ResumeWithin = semel.NewToken(), resumeWithin
+			first.Trace, first.AllInTx, first.Lease = "another", false, 2*lease
+			return first
+		},
+		"another request": func(first semel.BeginParams) semel.BeginParams {
+			first.Token, first.Fingerprint = semel.NewToken(), semel.FingerprintOf([]byte("another request"))
+			return first
+		},
+		"a settler": func(first semel.BeginParams) semel.BeginParams { return forced(s.get(first.Key)) },
+	} {
+		first := described(who)
+		in.make(s, first)
+		s.advance(slack / 2)
+		answered(s, who, s.begin(ask(first)))
+	}
 }
 
 func ownTokenGetsItsClaim(s *subject) {

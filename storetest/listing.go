@@ -25,6 +25,7 @@ var listChapters = []chapter{
 	{name: "ByOperation", rules: slices.Concat(
 		needing(Listing, inEach("it reads what Get reads of a record", situations, operationAsGet)),
 		[]rule{
+			{name: "an expired record is found until it is swept", needs: Listing, test: operationExpired},
 			{name: "an operation that nobody began is absent", needs: Listing, test: operationAbsent},
 			{name: "after start over the new id finds the record, and the old one none", needs: Listing, test: operationStartedOver},
 		},
@@ -247,6 +248,15 @@ func operationAsGet(s *subject, in situation) {
 	got := s.byOperation(rec.OperationID)
 	near(s, got.Now.Sub(got.FirstStarted), s.get("key").Now.Sub(got.FirstStarted), "age")
 	assert.Equal(s, plain(got), plain(s.get("key")), "the record")
+}
+
+func operationExpired(s *subject) {
+	rec := s.claim(params("key"))
+	s.end(rec, toDone)
+	s.advance(retention + slack)
+	assert.Equal(s, plain(s.byOperation(rec.OperationID)), plain(s.get("key")), "the record")
+	s.sweep(wholeList)
+	assert.Equal(s, s.byOperation(rec.OperationID).State, semel.StateAbsent, "state after the sweep")
 }
 
 func operationAbsent(s *subject) {

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -58,7 +59,7 @@ func (j *atomicJoint) CommitReply(ctx context.Context, p semel.FinishParams) (se
 }
 
 func (j *atomicJoint) Commit(_ context.Context, p semel.FinishParams) (held semel.Held, err error) {
-	err = j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) bool {
+	failed := j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) bool {
 		j.store.open.Delete(at{j.claim.Scope, j.claim.Key})
 		if r.State != j.read.State || r.Claim() != j.read.Claim() {
 			held = semel.Held{Status: semel.HeldSuperseded, State: r.State}
@@ -67,9 +68,11 @@ func (j *atomicJoint) Commit(_ context.Context, p semel.FinishParams) (held seme
 		now := r.Now
 		*r = j.record
 		r.Now = now
-		held, _ = finish(t, r, j.claim, p)
+		if held, _, err = finish(t, r, j.claim, p); err != nil {
+			return false
+		}
 		t.Rows += j.rows
 		return true
 	})
-	return held, err
+	return held, errors.Join(err, failed)
 }

@@ -2,7 +2,7 @@ package storetest_test
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -111,25 +111,29 @@ func (s *reference) Extend(_ context.Context, c semel.Claim, p semel.ExtendParam
 }
 
 func (s *reference) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (held semel.Held, err error) {
-	err = s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
-		held, changed = finish(t, r, c, p)
+	failed := s.update(c.Scope, c.Key, func(t *tables, r *semel.Record) (changed bool) {
+		held, changed, err = finish(t, r, c, p)
 		return changed
 	})
-	return held, err
+	return held, errors.Join(err, failed)
 }
 
-func finish(t *tables, r *semel.Record, c semel.Claim, p semel.FinishParams) (semel.Held, bool) {
+// finish saves a copy of the reply, the header as text.
+func finish(t *tables, r *semel.Record, c semel.Claim, p semel.FinishParams) (semel.Held, bool, error) {
 	held, changed := r.Finish(c, p)
 	if !changed {
-		return held, false
+		return held, false, nil
+	}
+	header, err := r.Reply.Header.MarshalText()
+	if err == nil {
+		err = r.Reply.Header.UnmarshalText(header)
+	}
+	if err != nil {
+		return semel.Held{}, false, err
 	}
 	r.Reply.Body = slices.Clone(r.Reply.Body)
-	r.Reply.Header = maps.Clone(r.Reply.Header)
-	for name, values := range r.Reply.Header {
-		r.Reply.Header[name] = slices.Clone(values)
-	}
 	t.audit(p.AuditEntry(r, changed))
-	return held, true
+	return held, true, nil
 }
 
 func (s *reference) Get(_ context.Context, scope, key string) (rec semel.Record, err error) {
@@ -199,15 +203,15 @@ func (j *joint) Rollback() error {
 }
 
 func (j *joint) Commit(_ context.Context, p semel.FinishParams) (held semel.Held, err error) {
-	err = j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) (changed bool) {
-		held, changed = finish(t, r, j.claim, p)
+	failed := j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) (changed bool) {
+		held, changed, err = finish(t, r, j.claim, p)
 		if held.Status == semel.HeldYes {
 			t.Rows += j.rows
 		}
 		return changed
 	})
 	j.rows = 0
-	return held, err
+	return held, errors.Join(err, failed)
 }
 
 // writeRow is the business of the tests.

@@ -14,6 +14,7 @@ var expiring = []situation{released, done, doneNoReply}
 var retentionChapters = []chapter{
 	{name: "retention", rules: slices.Concat(
 		inEach("until it has ended, a sweep leaves alone a record", expiring, keptUntilExpiry),
+		inEach("once it has ended, Get reads as it is, until it is swept, a record", expiring, expiredIsRead),
 		inEach("once it has ended, swept or not, a new life begins of a record", expiring, expiredIsAbsent),
 		[]rule{
 			{name: "a new life has nothing of the old one", test: newLifeIsNew},
@@ -39,6 +40,17 @@ func keptUntilExpiry(s *subject, in situation) {
 	before := s.get("key")
 	assert.Equal(s, s.sweep(100), 0, "swept")
 	s.unchanged(before)
+}
+
+// expiredIsRead: that a key is as good as new is for Begin to say. Whoever looks
+// at the record, or erases its reply, still finds it.
+func expiredIsRead(s *subject, in situation) {
+	in.make(s, params("key"))
+	before := s.get("key")
+	s.advance(retention + slack)
+	s.unchanged(before)
+	assert.Equal(s, s.sweep(100), 1, "swept")
+	assert.Equal(s, s.get("key").State, semel.StateAbsent, "state after the sweep")
 }
 
 func expiredIsAbsent(s *subject, in situation) {
@@ -162,7 +174,7 @@ func sweepAgainstClaim(s *subject) {
 			res, err := s.store.Begin(s.Context(), p)
 			return res.Outcome, err
 		})
-		assert.Equal(s, outcomeName(outcomes[0]), "Claimed", "outcome")
+		assert.Equal(s, outcomes[0], semel.BeginClaimed, "outcome")
 		rec := s.get(key)
 		if rec.State != semel.StateRunning || rec.Token != p.Token {
 			s.Fatalf("round %d: got the record %v, want it running for who claimed it", round, rec.State)

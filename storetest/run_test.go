@@ -20,7 +20,9 @@ import (
 // process of its own, since its failures are wanted.
 const brokenVariable = "SEMEL_STORETEST_BROKEN"
 
-func allBroken() []broken { return slices.Concat(brokenStores, brokenAtomicStores, brokenAbilities) }
+func allBroken() []broken {
+	return slices.Concat(brokenBegins, brokenEnds, brokenReplies, brokenSettlements, brokenAtomicStores, brokenAbilities)
+}
 
 // TestSubject runs the suite on the reference store, which passes, or on the
 // broken store that the environment names.

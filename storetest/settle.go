@@ -36,7 +36,8 @@ var settleChapters = []chapter{
 		{name: "a settlement leaves its forced Begin and its end, in order", needs: Auditing, test: auditInOrder},
 		{name: "a refused forced Begin leaves no entry", needs: Auditing, test: auditOfRefused},
 		{name: "what is sent twice leaves one entry", needs: Auditing, test: auditOnce},
-		{name: "the entries outlive the record", needs: Auditing, test: auditOutlives},
+		{name: "the entries outlive the record, and its tombstone", needs: Auditing, test: auditOutlives},
+		{name: "the entries outlive the life they are of: those of the next come after them", needs: Auditing, test: auditOfLives},
 	}},
 }
 
@@ -329,9 +330,31 @@ func auditOnce(s *subject) {
 }
 
 func auditOutlives(s *subject) {
-	s.end(s.claim(params("key")), toUnknown)
-	s.settle("key", settling(toReleased, semel.OperationID{}))
-	s.advance(retention + slack)
-	assert.Equal(s, s.sweep(100), 1, "swept")
-	assert.Equal(s, len(s.audits("key")), 2, "entries")
+	for key, startOver := range map[string]semel.OperationID{
+		"swept":        {},
+		"started over": semel.NewOperationID(semel.DefaultService, scope, "started over", 1),
+	} {
+		s.end(s.claim(params(key)), toUnknown)
+		s.settle(key, settling(toReleased, startOver))
+		before := s.audits(key)
+		assert.Equal(s, len(before), 2, "entries of the one %s", key)
+		s.advance(retention + slack)
+		assert.Equal(s, s.sweep(100), 1, "swept")
+		assert.Equal(s, s.audits(key), before, "entries of the one %s", key)
+	}
+}
+
+func auditOfLives(s *subject) {
+	var all []semel.AuditEntry
+	for life := range 3 {
+		s.end(s.claim(params("key")), toUnknown)
+		s.settle("key", settling(toReleased, semel.OperationID{}))
+		entries := s.audits("key")
+		if len(entries) != 2*(life+1) {
+			s.Fatalf("got %d entries after life %d, want two of each", len(entries), life)
+		}
+		assert.True(s, slices.Equal(entries[:len(all)], all), "the entries of earlier lives are as they were")
+		all = entries
+		s.advance(retention + slack)
+	}
 }

@@ -83,7 +83,7 @@ func (s *subject) want(p semel.BeginParams, want semel.BeginOutcome) semel.Begin
 	s.Helper()
 	res := s.begin(p)
 	if res.Outcome != want {
-		s.Fatalf("got outcome %v with the record %v, want %v", outcomeName(res.Outcome), res.Record.State, outcomeName(want))
+		s.Fatalf("got outcome %v with the record %v, want %v", res.Outcome, res.Record.State, want)
 	}
 	return res
 }
@@ -164,7 +164,7 @@ func (s *subject) unchanged(before semel.Record) {
 func wantHeld(s *subject, got semel.Held, status semel.HeldStatus, state semel.State) {
 	s.Helper()
 	if got.Status != status || got.State != state {
-		s.Errorf("got %s with the record %v, want %s with the record %v", heldName(got.Status), got.State, heldName(status), state)
+		s.Errorf("got %s with the record %v, want %s with the record %v", got.Status, got.State, status, state)
 	}
 }
 
@@ -178,7 +178,7 @@ func near(s *subject, got, want time.Duration, what string) {
 
 // plain is r in a form in which reads at different times are equal.
 func plain(r semel.Record) semel.Record {
-	for _, at := range []*time.Time{&r.Created, &r.FirstStarted, &r.Claimed, &r.LeaseEnd, &r.Finished, &r.Expires} {
+	for _, at := range []*time.Time{&r.Created, &r.FirstStarted, &r.Claimed, &r.Renewed, &r.LeaseEnd, &r.Finished, &r.Expires} {
 		*at = at.Round(0).UTC()
 	}
 	r.Now = time.Time{}
@@ -197,22 +197,6 @@ func normal(r semel.Reply) semel.Reply {
 	r.Body = slices.Clone(r.Body)
 	r.Header = maps.Clone(r.Header)
 	return r
-}
-
-func outcomeName(o semel.BeginOutcome) string {
-	names := [...]string{"none", "Claimed", "Replay", "Busy", "Mismatch", "Unknown", "Released"}
-	if int(o) < len(names) {
-		return names[o]
-	}
-	return "invalid"
-}
-
-func heldName(h semel.HeldStatus) string {
-	names := [...]string{"none", "HeldYes", "HeldSuperseded", "HeldFinal"}
-	if int(h) < len(names) {
-		return names[h]
-	}
-	return "invalid"
 }
 
 // situation is a way for a record to be when the next request comes.

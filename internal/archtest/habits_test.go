@@ -16,9 +16,7 @@ var saysWhy = regexp.MustCompile(`panic\(.*//nolint:forbidigo // \w+`)
 const maxLines = 500
 
 // mayBeLong are the longer ones, each with its reason.
-var mayBeLong = map[string]string{
-	"storetest/brokenstores_test.go": "the broken stores, a few lines each, with the rule each breaks",
-}
+var mayBeLong = map[string]string{}
 
 // noNames are what packages are called when nobody knows what is in them.
 var noNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "manager", "base"}
