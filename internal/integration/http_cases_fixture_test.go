@@ -20,16 +20,15 @@ import (
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/semelhttp"
-	"github.com/semel-dev/semel/sqlstore"
 )
 
-// shop is a service over a SQLite store. Each run of its handlers counts, and
-// leaves one row of the business table: in joined mode in the transaction, in
-// leased mode beside it.
+// shop is a service over a store. Each run of its handlers counts, and leaves
+// one row of the business: in the transaction, in leased mode beside it.
 type shop struct {
-	*sqliteStore
+	shopStore
 
-	mode  semel.Mode
+	cable *cable // to the server, if it can be made bad
+	on    shopWay
 	guard *semel.Guard
 	mw    *semelhttp.Middleware
 	runs  atomic.Int64
@@ -62,19 +61,22 @@ func shopCaller(r *http.Request) (string, error) {
 	}
 }
 
-func newShop(t testing.TB, mode semel.Mode, set shopSettings) *shop {
+// newShop returns a shop with an empty store.
+func newShop(t testing.TB, on shopWay, set shopSettings) *shop {
 	t.Helper()
-	return newShopOn(t, newSQLite(t), mode, set)
+	return newShopOn(t, on.kind.empty(on.whole, t), on, set)
 }
 
-func newShopOn(t testing.TB, store *sqliteStore, mode semel.Mode, set shopSettings) *shop {
+func newShopOn(t testing.TB, store shopStore, on shopWay, set shopSettings) *shop {
 	t.Helper()
-	s, err := openShop(store, mode, set)
+	s, err := openShop(store, set)
 	assert.NoError(t, err)
+	s.shopStore, s.on = store, on
 	return s
 }
 
-func openShop(store *sqliteStore, mode semel.Mode, set shopSettings) (*shop, error) {
+// openShop returns a shop without what only a test needs.
+func openShop(store semel.Store, set shopSettings) (*shop, error) {
 	set.guard.Logger, set.mw.Logger = unheard, unheard
 	if set.recovery == (semel.Recovery{}) {
 		set.recovery = semel.Resume(semel.Forever)
@@ -82,7 +84,7 @@ func openShop(store *sqliteStore, mode semel.Mode, set shopSettings) (*shop, err
 	if set.caller == nil {
 		set.caller = shopCaller
 	}
-	s := &shop{sqliteStore: store, mode: mode}
+	s := &shop{}
 	var err error
 	if s.guard, err = semel.New(store, set.recovery, set.guard); err != nil {
 		return nil, err
@@ -100,11 +102,17 @@ func (s *shop) protect(t testing.TB, route semelhttp.Route, h http.HandlerFunc) 
 }
 
 func (s *shop) route(route semelhttp.Route, h http.HandlerFunc) (http.Handler, error) {
+	return protectIn(s.on.mode, s.mw, route, h)
+}
+
+// protectIn protects h as a route whose effects are all in the transaction of
+// the mode, if it has one.
+func protectIn(mode semel.Mode, mw *semelhttp.Middleware, route semelhttp.Route, h http.HandlerFunc) (http.Handler, error) {
 	if route.Name == "" {
 		route.Name = "orders"
 	}
-	route.Mode, route.AllInTx = s.mode, s.mode == semel.Joined
-	return s.mw.Protect(h, route)
+	route.Mode, route.AllInTx = mode, mode == semel.Joined
+	return mw.Protect(h, route)
 }
 
 // sell is the side effect, in the way of the mode: one row with the key. It
@@ -115,7 +123,7 @@ func (s *shop) sell(t testing.TB, w http.ResponseWriter, r *http.Request) (run i
 	t.Helper()
 	ctx := r.Context()
 	op, _ := semel.OperationFrom(ctx)
-	if err := s.insert(ctx, op.Key); err != nil {
+	if err := s.shopStore.sell(ctx, s.on.mode, op.Key); err != nil {
 		if !isBusy(err) {
 			t.Errorf("after %d runs: %v", s.runs.Load(), err)
 		}
@@ -124,18 +132,6 @@ func (s *shop) sell(t testing.TB, w http.ResponseWriter, r *http.Request) (run i
 		return 0, false
 	}
 	return s.runs.Add(1), true
-}
-
-func (s *shop) insert(ctx context.Context, key string) error {
-	if s.mode != semel.Joined {
-		_, err := s.handles.Write.ExecContext(ctx, insertPayment, key)
-		return err
-	}
-	tx, err := sqlstore.Tx(ctx)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, insertPayment, key)
-	}
-	return err
 }
 
 // isBusy tells a writer that was taken from every other fault.
@@ -166,28 +162,23 @@ func (s *shop) created(t testing.TB) http.HandlerFunc {
 func (s *shop) sold(t testing.TB, want int) {
 	t.Helper()
 	assert.Equal(t, s.runs.Load(), int64(want), "runs")
-	assert.Equal(t, s.payments(t), want, "rows")
-	var empty int
-	assert.NoError(t, s.handles.Read.QueryRow(`SELECT count(*) FROM semel_records r WHERE r.state = ? AND r.status < 400
-		AND NOT EXISTS (SELECT 1 FROM payments p WHERE p.key = CAST(r.idempotency_key AS TEXT))`, int64(semel.StateDone)).Scan(&empty))
-	assert.Equal(t, empty, 0, "keys that are done without their row")
+	rows := s.rows(t)
+	sum := 0
+	for _, n := range rows {
+		sum += n
+	}
+	assert.Equal(t, sum, want, "rows")
+	for _, rec := range s.records(t, semel.StateDone) {
+		assert.True(t, rec.Reply.Status >= 400 || rows[rec.Key] > 0, "key %s is done and has its row", rec.Key)
+	}
 }
 
-// rows counts the rows of each key.
-func (s *shop) rows(t testing.TB) map[string]int {
+// records are those in the states that are not expired.
+func (s *shop) records(t testing.TB, states ...semel.State) []semel.Record {
 	t.Helper()
-	found, err := s.handles.Read.Query("SELECT key, count(*) FROM payments GROUP BY key")
+	all, err := s.List(t.Context(), semel.ListParams{States: states, Limit: 1000})
 	assert.NoError(t, err)
-	defer found.Close()
-	rows := map[string]int{}
-	for found.Next() {
-		var key string
-		var n int
-		assert.NoError(t, found.Scan(&key, &n))
-		rows[key] = n
-	}
-	assert.NoError(t, found.Err())
-	return rows
+	return all
 }
 
 // The protocols that a case can be sent over.

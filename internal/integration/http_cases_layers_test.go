@@ -89,20 +89,19 @@ func decoded(t *testing.T, a answer) string {
 	return string(text)
 }
 
-func layerCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "tenant-scope: Two client certificates with one key are two callers", clientCertificates)
+func layerCases(all *httpCases) {
+	all.add("tenant-scope: Two client certificates with one key are two callers", clientCertificates)
 	for _, proto := range []string{overHTTP1, overHTTP2} {
-		inModes(t, "framing-headers: A layer that compresses outside gives each client what it reads, over "+proto, func(t *testing.T, mode semel.Mode) {
-			compressedOutside(t, mode, proto)
+		all.add("framing-headers: A layer that compresses outside gives each client what it reads, over "+proto, func(t *testing.T, on shopWay) {
+			compressedOutside(t, on, proto)
 		})
 	}
-	inModes(t, "compression: A layer outside does not compress a second time", compressedTwice)
-	inModes(t, "streaming: A reply of 200 MB is in nobody's memory", exported)
+	all.add("compression: A layer outside does not compress a second time", compressedTwice)
+	all.add("streaming: A reply of 200 MB is in nobody's memory", exported)
 }
 
-func compressedOutside(t *testing.T, mode semel.Mode, proto string) {
-	s := newShop(t, mode, shopSettings{})
+func compressedOutside(t *testing.T, on shopWay, proto string) {
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, proto, compressor(s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		if _, sold := s.sell(t, w, r); !sold {
 			return
@@ -144,8 +143,8 @@ func compressedOutside(t *testing.T, mode semel.Mode, proto string) {
 	s.sold(t, 1)
 }
 
-func compressedTwice(t *testing.T, mode semel.Mode) {
-	s := newShop(t, mode, shopSettings{})
+func compressedTwice(t *testing.T, on shopWay) {
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, overHTTP1, compressor(s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		if _, sold := s.sell(t, w, r); !sold {
 			return
@@ -171,8 +170,8 @@ func compressedTwice(t *testing.T, mode semel.Mode) {
 
 // exported takes a reply of exportSize from a process of its own, and asks
 // that process how much memory it has allocated for it in all.
-func exported(t *testing.T, mode semel.Mode) {
-	s := newShop(t, mode, shopSettings{})
+func exported(t *testing.T, on shopWay) {
+	s := newShop(t, on, shopSettings{})
 	p := startShop(t, s)
 	allocations := func() int64 {
 		n, err := strconv.ParseInt(send(t, p.srv, ask{method: http.MethodGet, target: "/allocated"}).text, 10, 64)
@@ -247,14 +246,14 @@ func (s server) as(t *testing.T, cert tls.Certificate) server {
 	return server{s.url, &http.Client{Transport: transport}}
 }
 
-func clientCertificates(t *testing.T, mode semel.Mode) {
+func clientCertificates(t *testing.T, on shopWay) {
 	ca, _ := issue(t, nil, "the bank's customers", 1)
 	_, p1 := issue(t, &ca, "p1", 2)
 	_, p1Renewed := issue(t, &ca, "p1", 3)
 	_, p2 := issue(t, &ca, "p2", 4)
 	_, forged := issue(t, nil, "p1", 2)
 
-	s := newShop(t, mode, shopSettings{caller: verifiedCaller})
+	s := newShop(t, on, shopSettings{caller: verifiedCaller})
 	srv := serveWith(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		owner, err := verifiedCaller(r)
 		assert.NoError(t, err)

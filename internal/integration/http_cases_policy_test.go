@@ -17,12 +17,11 @@ import (
 )
 
 // policyCases are of what is kept, what is let through, and what is left.
-func policyCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "store-loss: Processes that share a store, and one that is started anew, know each other's keys", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+func policyCases(all *httpCases) {
+	all.add("store-loss: Processes that share a store, and one that is started anew, know each other's keys", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		one := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
-		anew := newShopOn(t, s.sqliteStore, mode, shopSettings{})
+		anew := newShopOn(t, s.again(t, nil), on, shopSettings{})
 		two := serve(t, overHTTP1, anew.protect(t, semelhttp.Route{}, anew.created(t)))
 		first := send(t, one, ask{})
 		for _, srv := range []server{two, one} {
@@ -34,26 +33,26 @@ func policyCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 	for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout} {
-		inModes(t, "stored-error: A failure that may pass is not kept, and what comes after it is, "+strconv.Itoa(status), func(t *testing.T, mode semel.Mode) {
-			storedError(t, mode, status)
+		all.add("stored-error: A failure that may pass is not kept, and what comes after it is, "+strconv.Itoa(status), func(t *testing.T, on shopWay) {
+			storedError(t, on, status)
 		})
 	}
-	inModes(t, "client-error-policy: A refusal is kept, and the corrected request needs a key of its own", clientError)
-	inModes(t, "ambiguous-failure: An error that a layer outside makes of a success leaves the success saved", failedOutside)
-	inModes(t, "ambiguous-failure: An error that a layer inside makes of a success is what is known of it", failedInside)
+	all.add("client-error-policy: A refusal is kept, and the corrected request needs a key of its own", clientError)
+	all.add("ambiguous-failure: An error that a layer outside makes of a success leaves the success saved", failedOutside)
+	all.add("ambiguous-failure: An error that a layer inside makes of a success is what is known of it", failedInside)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		inModes(t, "safe-methods: A read with a key is answered anew, and the key is free, "+method, func(t *testing.T, mode semel.Mode) {
-			safeMethod(t, mode, method)
+		all.add("safe-methods: A read with a key is answered anew, and the key is free, "+method, func(t *testing.T, on shopWay) {
+			safeMethod(t, on, method)
 		})
 	}
-	inModes(t, "cors: A preflight needs no key, leaves no record and reaches who answers it", preflight)
-	inModes(t, "memory-growth: Keys leave with their retention, and who is refused leaves none", growth)
+	all.add("cors: A preflight needs no key, leaves no record and reaches who answers it", preflight)
+	all.add("memory-growth: Keys leave with their retention, and who is refused leaves none", growth)
 }
 
 // storedError answers the first request with an error and no effect.
-func storedError(t *testing.T, mode semel.Mode, status int) {
+func storedError(t *testing.T, on shopWay, status int) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	var failed atomic.Bool
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		if failed.CompareAndSwap(false, true) {
@@ -71,9 +70,9 @@ func storedError(t *testing.T, mode semel.Mode, status int) {
 	s.sold(t, 1)
 }
 
-func clientError(t *testing.T, mode semel.Mode) {
+func clientError(t *testing.T, on shopWay) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength == int64(len(`{"code":"0000"}`)) && r.Header.Get("X-Code") == "0000" {
 			http.Error(w, "no such code", http.StatusBadRequest)
@@ -109,33 +108,36 @@ func spoiling(next http.Handler) http.Handler {
 	})
 }
 
-func failedOutside(t *testing.T, mode semel.Mode) {
+func failedOutside(t *testing.T, on shopWay) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, overHTTP1, spoiling(s.protect(t, semelhttp.Route{}, s.created(t))))
 	assert.Equal(t, send(t, srv, ask{}).StatusCode, http.StatusBadGateway)
 	assert.Equal(t, send(t, srv, ask{}).told(), replayed)
 	s.sold(t, 1)
 }
 
-func failedInside(t *testing.T, mode semel.Mode) {
+func failedInside(t *testing.T, on shopWay) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, spoiling(s.created(t)).ServeHTTP))
 	first := send(t, srv, ask{})
 	assert.Equal(t, first.StatusCode, http.StatusBadGateway)
 	assert.Equal(t, send(t, srv, ask{}).told(), executed)
 	assert.Equal(t, send(t, srv, ask{}).told(), replayed)
-	// In joined mode the row of the first run went with its transaction; in
-	// leased mode only an effect that knows its operation id is one.
-	rows := map[semel.Mode]int{semel.Leased: 2, semel.Joined: 1}[mode]
-	assert.Equal(t, s.payments(t), rows, "rows")
+	// The row of the first run went with its transaction; in leased mode only
+	// an effect that knows its operation id is one.
+	rows := 1
+	if on.mode == semel.Leased {
+		rows = 2
+	}
+	assert.Equal(t, s.rows(t), map[string]int{"K1": rows}, "rows")
 	assert.Equal(t, s.runs.Load(), 2, "runs")
 }
 
-func safeMethod(t *testing.T, mode semel.Mode, method string) {
+func safeMethod(t *testing.T, on shopWay, method string) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	var state atomic.Value
 	state.Store("new")
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
@@ -149,14 +151,14 @@ func safeMethod(t *testing.T, mode semel.Mode, method string) {
 	assert.Equal(t, send(t, srv, read).Header.Get("X-State"), "new")
 	state.Store("paid")
 	assert.Equal(t, send(t, srv, read).Header.Get("X-State"), "paid")
-	assert.Equal(t, s.records(t), 0, "records")
+	assert.Equal(t, len(s.records(t)), 0, "records")
 	assert.Equal(t, send(t, srv, ask{}).told(), executed)
 	s.sold(t, 1)
 }
 
-func preflight(t *testing.T, mode semel.Mode) {
+func preflight(t *testing.T, on shopWay) {
 	t.Helper()
-	s := newShop(t, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, r.Method, http.MethodOptions)
 		w.Header().Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
@@ -168,21 +170,23 @@ func preflight(t *testing.T, mode semel.Mode) {
 	a := send(t, srv, asked)
 	assert.Equal(t, a.StatusCode, http.StatusNoContent)
 	assert.Equal(t, a.Header.Get("Access-Control-Allow-Headers"), "idempotency-key,content-type")
-	assert.Equal(t, s.records(t), 0, "records")
+	assert.Equal(t, len(s.records(t)), 0, "records")
 }
 
-func growth(t *testing.T, mode semel.Mode) {
+func growth(t *testing.T, on shopWay) {
 	t.Helper()
-	const keys = 200
-	s := newShop(t, mode, shopSettings{})
+	const keys = 50
+	s := newShop(t, on, shopSettings{})
 	h := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) })
 	askAll(h, keys)
-	assert.Equal(t, s.records(t), keys, "records")
-	assert.NoError(t, s.clock.Advance(s.guard.Rules().Retention+time.Second))
+	assert.Equal(t, len(s.records(t)), keys, "records")
+	s.advance(t, s.guard.Rules().Retention+time.Second)
 	n, err := s.Sweep(t.Context(), 2*keys)
 	assert.NoError(t, err)
-	assert.Equal(t, n, keys, "removed")
-	assert.Equal(t, s.records(t), 0, "records after their retention")
+	assert.Equal(t, n, keys, "removed: one for each key, and none for who was refused")
+	n, err = s.Sweep(t.Context(), 2*keys)
+	assert.NoError(t, err)
+	assert.Equal(t, n, 0, "left")
 }
 
 // askAll sends requests with as many keys to h, and as many that are refused
@@ -201,14 +205,6 @@ func askAll(h http.Handler, keys int) {
 			h.ServeHTTP(httptest.NewRecorder(), r)
 		}
 	}
-}
-
-// records counts the records there are, expired or not.
-func (s *shop) records(t testing.TB) int {
-	t.Helper()
-	var n int
-	assert.NoError(t, s.handles.Read.QueryRow("SELECT count(*) FROM semel_records").Scan(&n))
-	return n
 }
 
 func TestMemoryOfTheMemoryStoreDoesNotGrowWithKeysThatAreOver(t *testing.T) {

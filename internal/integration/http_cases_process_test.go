@@ -19,25 +19,22 @@ import (
 	"github.com/semel-dev/semel/semelhttp"
 )
 
-const modeVariable = "SEMEL_INTEGRATION_MODE"
-
 // httpShop serves a shop on a port of its own, whose address is its first
 // line. The first run of its handler says when it is inside, and answers with
 // the status that it is told by a line; before a 201 it leaves its row. Another
 // run, which is a fault, answers 500 at once.
 func httpShop() error {
-	store, err := openSQLite(context.Background(), "sqlite", os.Getenv(pathVariable))
+	store, mode, err := openShopStore()
 	if err != nil {
 		return err
 	}
-	defer store.handles.Close()
-	s, err := openShop(store, modes[os.Getenv(modeVariable)], shopSettings{})
+	s, err := openShop(store, shopSettings{})
 	if err != nil {
 		return err
 	}
 	told := make(chan string)
 	var entered atomic.Bool
-	orders, err := s.route(semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
+	orders, err := protectIn(mode, s.mw, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 		if !entered.CompareAndSwap(false, true) {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
@@ -45,7 +42,7 @@ func httpShop() error {
 		fmt.Println("inside")
 		status, err := strconv.Atoi(<-told)
 		if err == nil && status == http.StatusCreated {
-			err = s.insert(r.Context(), r.Header.Get("Idempotency-Key"))
+			err = store.sell(r.Context(), mode, r.Header.Get("Idempotency-Key"))
 		}
 		if err != nil {
 			panic(err) //nolint:forbidigo // the test reads it.
@@ -55,7 +52,7 @@ func httpShop() error {
 	if err != nil {
 		return err
 	}
-	exports, err := s.route(semelhttp.Route{Name: "exports"}, export)
+	exports, err := protectIn(mode, s.mw, semelhttp.Route{Name: "exports"}, export)
 	if err != nil {
 		return err
 	}
@@ -106,21 +103,20 @@ type shopProcess struct {
 	srv server
 }
 
-// startShop starts a shop on the file of s.
+// startShop starts a shop on the records of s.
 func startShop(t *testing.T, s *shop) shopProcess {
 	t.Helper()
-	p := start(t, command("http-shop", pathVariable+"="+s.path, modeVariable+"="+s.mode.String()))
+	p := start(t, command("http-shop", pathVariable+"="+s.address(), kindVariable+"="+s.on.String()))
 	// Without connections that wait: on a used one the transport would send a
 	// request with a key again by itself.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return shopProcess{process: p, srv: server{p.line(t), client}}
 }
 
-func processCases(t *testing.T) {
-	t.Helper()
+func processCases(all *httpCases) {
 	for name, recovery := range map[string]semel.Recovery{"resume": semel.Resume(semel.Forever), "hold": semel.Hold()} {
-		inModes(t, "orphan-after-crash: A killed process blocks its key for the lease and no longer, "+name, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{recovery: recovery})
+		all.addBut(ifAtomic, "orphan-after-crash: A killed process blocks its key for the lease and no longer, "+name, func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{recovery: recovery})
 			dead := startShop(t, s)
 			broken := make(chan error, 1)
 			go func() {
@@ -139,9 +135,9 @@ func processCases(t *testing.T) {
 				assert.NoError(t, err)
 				left := int((semel.DefaultLease - age) / time.Second)
 				assert.True(t, wait > 0 && wait <= left, "after %v: Retry-After is %d, the lease has %d left", age, wait, left)
-				assert.NoError(t, s.clock.Advance(10*time.Second))
+				s.advance(t, 10*time.Second)
 			}
-			assert.NoError(t, s.clock.Advance(time.Second))
+			s.advance(t, time.Second)
 			if recovery == semel.Hold() {
 				for range 2 {
 					assert.Equal(t, send(t, srv, ask{}).told(), "409 unknown")
@@ -155,22 +151,76 @@ func processCases(t *testing.T) {
 		})
 	}
 
+	all.addBut(unlessAtomic, "orphan-after-crash: A killed process blocks its key until its transaction is over", orphanedTx)
+	all.addBut(unlessAtomic, "fencing: Who slept until the server ended its transaction commits nothing", sleptThroughTx)
+
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusCreated} {
-		inModes(t, "fencing: Who slept through a takeover and then answers "+strconv.Itoa(status)+" lets nobody else in", func(t *testing.T, mode semel.Mode) {
-			fencing(t, mode, status)
+		all.addBut(ifAtomic, "fencing: Who slept through a takeover and then answers "+strconv.Itoa(status)+" lets nobody else in", func(t *testing.T, on shopWay) {
+			fencing(t, on, status)
 		})
 	}
 }
 
+func orphanedTx(t *testing.T, on shopWay) {
+	t.Helper()
+	s := newShop(t, on, shopSettings{recovery: semel.Hold()})
+	dead := startShop(t, s)
+	broken := make(chan error, 1)
+	go func() {
+		_, err := try(context.Background(), dead.srv, ask{})
+		broken <- err
+	}()
+	assert.Equal(t, dead.line(t), "inside")
+	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
+	assert.Equal(t, send(t, srv, ask{}).told(), "409 in-progress")
+	dead.kill(t)
+	assert.True(t, <-broken != nil, "the client of the dead process sees a broken connection")
+	s.eventuallyRuns(t, srv)
+	s.sold(t, 1)
+}
+
+// eventuallyRuns waits until a repeat is executed, and checks that the next is
+// replayed.
+func (s *shop) eventuallyRuns(t *testing.T, srv server) {
+	t.Helper()
+	assert.Eventually(t, "a repeat runs", func() bool { return send(t, srv, ask{}).told() == executed })
+	assert.Equal(t, send(t, srv, ask{}).told(), replayed)
+}
+
+func sleptThroughTx(t *testing.T, on shopWay) {
+	t.Helper()
+	store := newPgx(t, pgxConfig{})
+	store.exec(t, idleFor1s)
+	s := newShopOn(t, newPgxShop(t, store), on, shopSettings{})
+	sleeper := startShop(t, s)
+	woken := make(chan struct{})
+	go func() {
+		defer close(woken)
+		a, err := try(context.Background(), sleeper.srv, ask{})
+		if err == nil && a.StatusCode == http.StatusCreated {
+			t.Errorf("the sleeper's client is told %s", a.told())
+		}
+	}()
+	assert.Equal(t, sleeper.line(t), "inside")
+	sleeper.freeze(t)
+	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
+	s.eventuallyRuns(t, srv)
+	assert.NoError(t, sleeper.Process.Signal(syscall.SIGCONT))
+	sleeper.tell(t, strconv.Itoa(http.StatusCreated))
+	<-woken
+	assert.Equal(t, send(t, sleeper.srv, ask{}).told(), replayed, "who asks the sleeper")
+	s.sold(t, 1)
+}
+
 // fencing lets a process sleep inside its handler until another has taken
 // over, and then end with the status: 429 releases a key, 201 finishes it.
-func fencing(t *testing.T, mode semel.Mode, status int) {
-	s := newShop(t, mode, shopSettings{})
+func fencing(t *testing.T, on shopWay, status int) {
+	s := newShop(t, on, shopSettings{})
 	sleeper := startShop(t, s)
 	a := sending(t, sleeper.srv, ask{})
 	assert.Equal(t, sleeper.line(t), "inside")
 	sleeper.freeze(t)
-	assert.NoError(t, s.clock.Advance(semel.DefaultLease+time.Second))
+	s.advance(t, semel.DefaultLease+time.Second)
 
 	h, inside, goOn := blocking(t, s)
 	srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, h))
@@ -191,7 +241,7 @@ func fencing(t *testing.T, mode semel.Mode, status int) {
 	last := send(t, sleeper.srv, ask{})
 	assert.Equal(t, last.told(), replayed)
 	assert.Equal(t, last.text, "{\"id\":1}\n", "the heir's reply")
-	if mode == semel.Leased && status == http.StatusCreated {
+	if on.mode == semel.Leased && status == http.StatusCreated {
 		// What a handler writes by itself nobody can refuse: only the
 		// transaction is fenced.
 		assert.Equal(t, s.rows(t), map[string]int{"K1": 2})

@@ -27,10 +27,9 @@ func selling(t testing.TB, s *shop, proto string, route semelhttp.Route, h http.
 	}))
 }
 
-func replyCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "replay-fidelity: Status, header and body of the repeat are those of the first", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+func replyCases(all *httpCases) {
+	all.add("replay-fidelity: Status, header and body of the repeat are those of the first", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
 		for _, want := range []string{executed, replayed} {
 			got := send(t, srv, ask{})
@@ -43,8 +42,8 @@ func replyCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 
-	inModes(t, "replay-header-leak: What belongs to one session is neither saved nor replayed", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("replay-header-leak: What belongs to one session is neither saved nor replayed", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		private := map[string]string{
 			"Set-Cookie": "sid=old; HttpOnly", "Www-Authenticate": "Basic", "Authentication-Info": "x",
 			"Proxy-Authenticate": "Basic", "Age": "5",
@@ -67,9 +66,9 @@ func replyCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 
-	inModes(t, "truncated-response: The first client gets every byte, and a repeat all or none", func(t *testing.T, mode semel.Mode) {
+	all.add("truncated-response: The first client gets every byte, and a repeat all or none", func(t *testing.T, on shopWay) {
 		const limit = 64 << 10
-		s := newShop(t, mode, shopSettings{mw: semelhttp.Config{MaxReplyBody: limit}})
+		s := newShop(t, on, shopSettings{mw: semelhttp.Config{MaxReplyBody: limit}})
 		srv := selling(t, s, overHTTP1, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 			size, err := strconv.Atoi(r.URL.Query().Get("size"))
 			assert.NoError(t, err)
@@ -93,8 +92,8 @@ func replyCases(t *testing.T) {
 	})
 
 	for _, status := range []int{http.StatusNoContent, http.StatusAccepted, http.StatusNotModified} {
-		inModes(t, "empty-body: A reply without a body is a reply, "+strconv.Itoa(status), func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
+		all.add("empty-body: A reply without a body is a reply, "+strconv.Itoa(status), func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{})
 			srv := selling(t, s, overHTTP1, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				if status == http.StatusAccepted {
 					w.Header().Set("Content-Length", "0")
@@ -112,8 +111,8 @@ func replyCases(t *testing.T) {
 		})
 	}
 
-	inModes(t, "interim-1xx: An early hint is passed on, and is not the reply", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("interim-1xx: An early hint is passed on, and is not the reply", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 			s.runs.Add(1)
 			w.Header().Set("Link", "</a.css>; rel=preload")
@@ -138,13 +137,13 @@ func replyCases(t *testing.T) {
 		assert.Equal(t, s.runs.Load(), int64(1), "runs")
 	})
 
-	inModes(t, "compression: A reply saved compressed goes only to who can read it", compression)
-	framingCases(t)
-	streamCase(t)
+	all.add("compression: A reply saved compressed goes only to who can read it", compression)
+	framingCases(all)
+	streamCase(all)
 }
 
-func compression(t *testing.T, mode semel.Mode) {
-	s := newShop(t, mode, shopSettings{})
+func compression(t *testing.T, on shopWay) {
+	s := newShop(t, on, shopSettings{})
 	srv := selling(t, s, overHTTP1, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Vary", "Accept-Encoding")
 		w.Header().Set("Content-Encoding", "gzip")
@@ -176,11 +175,10 @@ func compression(t *testing.T, mode semel.Mode) {
 	s.sold(t, 1)
 }
 
-func framingCases(t *testing.T) {
-	t.Helper()
+func framingCases(all *httpCases) {
 	for _, proto := range []string{overHTTP1, overHTTP2} {
-		inModes(t, "framing-headers: What belongs to one connection is not said of another, over "+proto, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
+		all.add("framing-headers: What belongs to one connection is not said of another, over "+proto, func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{})
 			hop := map[string]string{
 				"Connection": "close, X-Hop", "X-Hop": "one", "Keep-Alive": "timeout=5", "Proxy-Connection": "keep-alive",
 				"Te": "trailers", "Upgrade": "other/1", "Content-Length": "5",
@@ -206,8 +204,8 @@ func framingCases(t *testing.T) {
 			s.sold(t, 1)
 		})
 
-		inModes(t, "framing-headers: A reply in chunks leaves nothing of its framing to the repeat, over "+proto, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
+		all.add("framing-headers: A reply in chunks leaves nothing of its framing to the repeat, over "+proto, func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{})
 			srv := selling(t, s, proto, semelhttp.Route{}, func(w http.ResponseWriter, _ *http.Request) {
 				for _, part := range []string{"one ", "two"} {
 					io.WriteString(w, part)
@@ -215,7 +213,7 @@ func framingCases(t *testing.T) {
 				}
 			})
 			want := "409 reply-not-kept"
-			if mode == semel.Joined { // what is not committed is not sent: the flush waits
+			if on.mode != semel.Leased { // what is not committed is not sent: the flush waits
 				want = "200 replayed"
 			}
 			assert.Equal(t, send(t, srv, ask{}).text, "one two")
@@ -228,11 +226,9 @@ func framingCases(t *testing.T) {
 	}
 }
 
-func streamCase(t *testing.T) {
-	t.Helper()
-	t.Run("streaming: An event reaches the client while the handler runs, and a repeat does not run (leased)", func(t *testing.T) {
-		t.Parallel()
-		s := newShop(t, semel.Leased, shopSettings{})
+func streamCase(all *httpCases) {
+	all.addBut(unlessLeased, "streaming: An event reaches the client while the handler runs, and a repeat does not run", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		goOn := make(chan struct{})
 		srv := selling(t, s, overHTTP1, semelhttp.Route{KeyOptional: true}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,36 +16,6 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/semelhttp"
 )
-
-// modes are the modes that a case runs in.
-var modes = map[string]semel.Mode{"leased": semel.Leased, "joined": semel.Joined}
-
-// inModes runs a case in both modes. The claim begins with the kind of fault.
-func inModes(t *testing.T, claim string, test func(t *testing.T, mode semel.Mode)) {
-	t.Helper()
-	for name, mode := range modes {
-		t.Run(claim+" ("+name+")", func(t *testing.T) {
-			t.Parallel()
-			test(t, mode)
-		})
-	}
-}
-
-// The faults that idempotency layers had in public, as an HTTP client of a
-// service on SQLite would meet them.
-func TestHTTPCasesOnSQLite(t *testing.T) {
-	t.Parallel()
-	claimCases(t)
-	timeCases(t)
-	replyCases(t)
-	requestCases(t)
-	callerCases(t)
-	keyCases(t)
-	processCases(t)
-	storeCases(t)
-	layerCases(t)
-	policyCases(t)
-}
 
 // blocking is the usual handler whose first run says when it is inside, and
 // goes on when goOn is closed. Another run, which is a fault, does not wait.
@@ -63,10 +32,9 @@ func blocking(t testing.TB, s *shop) (h http.HandlerFunc, inside, goOn chan stru
 	}, inside, goOn
 }
 
-func claimCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "claim-not-released: After a panic the retry runs at once", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+func claimCases(all *httpCases) {
+	all.add("claim-not-released: After a panic the retry runs at once", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		var died bool
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 			if !died {
@@ -81,13 +49,13 @@ func claimCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 
-	inModes(t, "live-claim-stolen: A claim without a deadline holds for its lease", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("live-claim-stolen: A claim without a deadline holds for its lease", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		h, inside, goOn := blocking(t, s)
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, h))
 		first := sending(t, srv, ask{})
 		<-inside
-		assert.NoError(t, s.clock.Advance(semel.DefaultLease-5*time.Second))
+		s.advance(t, semel.DefaultLease-5*time.Second)
 		again := send(t, srv, ask{})
 		assert.Equal(t, again.told(), "409 in-progress")
 		close(goOn)
@@ -95,8 +63,8 @@ func claimCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 
-	inModes(t, "waiter: A duplicate does not wait, it is told to come again and then gets the first one's reply", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("waiter: A duplicate does not wait, it is told to come again and then gets the first one's reply", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		h, inside, goOn := blocking(t, s)
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, h))
 		first := sending(t, srv, ask{})
@@ -113,14 +81,14 @@ func claimCases(t *testing.T) {
 		s.sold(t, 1)
 	})
 
-	inModes(t, "concurrent-claim: Of 64 clients of two servers on one file, one runs", concurrentClaim)
+	all.add("concurrent-claim: Of 64 clients of two servers on one file, one runs", concurrentClaim)
 
-	inModes(t, "conflict-status: Who loses the race for the insert is told of the winner, and others are served", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("conflict-status: Who loses the race for the insert is told of the winner, and others are served", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
 		for i := range 10 {
 			o := ask{}.keyed("K" + strconv.Itoa(i))
-			resume := stall(t, s.sqliteStore)
+			resume := s.stall(t)
 			one, two := sending(t, srv, o), sending(t, srv, o)
 			resume()
 			got := map[string]int{(<-one).told(): 1}
@@ -132,32 +100,36 @@ func claimCases(t *testing.T) {
 		s.sold(t, 20)
 	})
 
-	inModes(t, "mismatch-check-bypass: Another request under the key is refused on every way to the record", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+	all.add("mismatch-check-bypass: Another request under the key is refused on every way to the record", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		h, inside, goOn := blocking(t, s)
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, h))
 		first := sending(t, srv, ask{body: `{"amount":1}`})
 		<-inside
-		other := ask{body: `{"amount":2}`}
-		assert.Equal(t, send(t, srv, other).told(), "422 key-reused", "while the first runs")
+		other, running := ask{body: `{"amount":2}`}, reused
+		if on.mode == semel.Atomic { // nobody sees yet what it is for
+			running = "409 in-progress"
+		}
+		assert.Equal(t, send(t, srv, other).told(), running, "while the first runs")
 		close(goOn)
 		<-first
 		after := send(t, srv, other)
-		assert.Equal(t, after.told(), "422 key-reused", "after its end")
+		assert.Equal(t, after.told(), reused, "after its end")
 		assert.Equal(t, after.Header.Get("Location"), "")
 
-		resume := stall(t, s.sqliteStore)
+		resume := s.stall(t)
 		one, two := sending(t, srv, ask{body: `{"amount":1}`}.keyed("K2")), sending(t, srv, other.keyed("K2"))
 		resume()
 		got := map[string]int{(<-one).told(): 1}
 		got[(<-two).told()]++
-		assert.Equal(t, got, map[string]int{"201 executed": 1, "422 key-reused": 1}, "when both insert")
+		assert.Equal(t, got[executed], 1, "when both insert, of %v", got)
+		assert.True(t, got[reused] == 1 || on.mode == semel.Atomic && got[running] == 1, "when both insert: %v", got)
 		s.sold(t, 2)
 	})
 
 	for _, proto := range []string{overHTTP1, overHTTP2} {
-		inModes(t, "client-disconnect: What a client began that went away is saved, over "+proto, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
+		all.add("client-disconnect: What a client began that went away is saved, over "+proto, func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{})
 			goOn, inside, ended := make(chan struct{}), make(chan context.Context, 1), make(chan struct{}, 2)
 			inner := s.protect(t, semelhttp.Route{}, func(w http.ResponseWriter, r *http.Request) {
 				s.created(t)(w, r)
@@ -193,13 +165,10 @@ func claimCases(t *testing.T) {
 	}
 }
 
-func concurrentClaim(t *testing.T, mode semel.Mode) {
+func concurrentClaim(t *testing.T, on shopWay) {
 	const clients, keys = 64, 20
-	s := newShop(t, mode, shopSettings{})
-	other, err := openSQLite(t.Context(), "sqlite", filepath.Clean(s.path))
-	assert.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, other.handles.Close()) })
-	twin := newShopOn(t, other, mode, shopSettings{})
+	s := newShop(t, on, shopSettings{})
+	twin := newShopOn(t, s.again(t, nil), on, shopSettings{})
 
 	var waiting sync.Map // key → channel that is closed at the first loser
 	until := func(shop *shop) http.Handler {
@@ -246,17 +215,16 @@ func concurrentClaim(t *testing.T, mode semel.Mode) {
 	assert.Equal(t, s.rows(t), want, "rows of each key")
 }
 
-func timeCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "expiry-read: A record answers until it expires, and then neither answers nor blocks", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{guard: semel.Config{Retention: time.Minute, HandlerDeadline: 30 * time.Second}})
+func timeCases(all *httpCases) {
+	all.add("expiry-read: A record answers until it expires, and then neither answers nor blocks", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{guard: semel.Config{Retention: time.Minute, HandlerDeadline: 30 * time.Second}})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
 		for _, key := range []string{"K1", "K2"} {
 			assert.Equal(t, send(t, srv, ask{body: `{"qty":1}`}.keyed(key)).told(), "201 executed")
 		}
-		assert.NoError(t, s.clock.Advance(50*time.Second))
+		s.advance(t, 50*time.Second)
 		assert.Equal(t, send(t, srv, ask{body: `{"qty":1}`}).told(), "201 replayed")
-		assert.NoError(t, s.clock.Advance(11*time.Second))
+		s.advance(t, 11*time.Second)
 		other := ask{body: `{"qty":2}`}
 		assert.Equal(t, send(t, srv, other).told(), "201 executed")
 		s.sold(t, 3)
@@ -273,22 +241,22 @@ func timeCases(t *testing.T) {
 		s.sold(t, 4)
 	})
 
-	inModes(t, "expiry-policy: After retention a retry is a new run, and not before", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{guard: semel.Config{Retention: 24 * time.Hour}})
+	all.add("expiry-policy: After retention a retry is a new run, and not before", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{guard: semel.Config{Retention: 24 * time.Hour}})
 		srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, s.created(t)))
 		assert.Equal(t, send(t, srv, ask{}).told(), "201 executed")
-		assert.NoError(t, s.clock.Advance(s.guard.Rules().Retention-time.Minute))
+		s.advance(t, s.guard.Rules().Retention-time.Minute)
 		assert.Equal(t, send(t, srv, ask{}).told(), "201 replayed")
-		assert.NoError(t, s.clock.Advance(time.Hour))
+		s.advance(t, time.Hour)
 		assert.Equal(t, send(t, srv, ask{}).told(), "201 executed")
 		s.sold(t, 2)
 	})
 
 	for _, skew := range []time.Duration{30 * time.Second, -30 * time.Second} {
-		inModes(t, "clock: The wait lies within the lease however far the clocks are apart, "+skew.String(), func(t *testing.T, mode semel.Mode) {
+		all.add("clock: The wait lies within the lease however far the clocks are apart, "+skew.String(), func(t *testing.T, on shopWay) {
 			const lease = 10 * time.Second
-			s := newShop(t, mode, shopSettings{guard: semel.Config{Lease: lease}})
-			assert.NoError(t, s.clock.Advance(skew))
+			s := newShop(t, on, shopSettings{guard: semel.Config{Lease: lease}})
+			s.advance(t, skew)
 			h, inside, goOn := blocking(t, s)
 			srv := serve(t, overHTTP1, s.protect(t, semelhttp.Route{}, h))
 			first := sending(t, srv, ask{})
@@ -353,37 +321,56 @@ func upload(boundary, file string) ask {
 	return ask{body: strings.ReplaceAll(body, "--X", "--"+boundary)}.with("Content-Type", "multipart/form-data; boundary="+boundary)
 }
 
-func requestCases(t *testing.T) {
-	t.Helper()
-	for _, c := range repeats {
-		inModes(t, c.claim, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
-			mux := http.NewServeMux()
-			mux.Handle("/", s.protect(t, semelhttp.Route{}, s.created(t)))
-			refunds := s.protect(t, semelhttp.Route{Name: "refunds"}, s.created(t))
-			mux.Handle("/refunds", refunds)
-			mux.Handle("refunds.test/", refunds)
-			srv := serve(t, overHTTP1, mux)
-			one, two := send(t, srv, c.first), send(t, srv, c.second)
-			assert.Equal(t, two.told(), c.want)
-			assert.Equal(t, one.text == two.text, c.want == replayed, "the same text")
-			runs := 0
-			for _, a := range []answer{one, two} {
-				if a.told() == executed {
-					runs++
-				}
-			}
-			s.sold(t, runs)
-			assert.True(t, runs > 0, "something ran")
+// caseHeader names the case that a request belongs to, where several have one
+// shop: each has its own callers.
+const caseHeader = "X-Case"
+
+func requestCases(all *httpCases) {
+	kinds := map[string][]int{}
+	for i, c := range repeats {
+		kind, _, _ := strings.Cut(c.claim, ":")
+		kinds[kind] = append(kinds[kind], i)
+	}
+	for kind, of := range kinds {
+		all.add(kind+": A repeat is told from another request", func(t *testing.T, on shopWay) {
+			toldApart(t, on, of)
 		})
 	}
 }
 
-func keyCases(t *testing.T) {
+func toldApart(t *testing.T, on shopWay, of []int) {
 	t.Helper()
+	s := newShop(t, on, shopSettings{caller: func(r *http.Request) (string, error) {
+		caller, err := shopCaller(r)
+		return r.Header.Get(caseHeader) + " " + caller, err
+	}})
+	mux := http.NewServeMux()
+	mux.Handle("/", s.protect(t, semelhttp.Route{}, s.created(t)))
+	refunds := s.protect(t, semelhttp.Route{Name: "refunds"}, s.created(t))
+	mux.Handle("/refunds", refunds)
+	mux.Handle("refunds.test/", refunds)
+	srv := serve(t, overHTTP1, mux)
+	runs := 0
+	for _, i := range of {
+		c := repeats[i]
+		one := send(t, srv, c.first.with(caseHeader, strconv.Itoa(i)))
+		two := send(t, srv, c.second.with(caseHeader, strconv.Itoa(i)))
+		assert.Equal(t, two.told(), c.want, c.claim)
+		assert.Equal(t, one.text == two.text, c.want == replayed, "the same text: %s", c.claim)
+		assert.True(t, one.told() == executed || two.told() == executed, "something ran: %s", c.claim)
+		for _, a := range []answer{one, two} {
+			if a.told() == executed {
+				runs++
+			}
+		}
+	}
+	s.sold(t, runs)
+}
+
+func keyCases(all *httpCases) {
 	for _, optional := range []bool{false, true} {
-		inModes(t, "key-syntax: A key is read or refused, and only an absent one is none, optional "+strconv.FormatBool(optional), func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{})
+		all.add("key-syntax: A key is read or refused, and only an absent one is none, optional "+strconv.FormatBool(optional), func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{})
 			h := func(w http.ResponseWriter, r *http.Request) {
 				if _, keyed := semel.OperationFrom(r.Context()); !keyed {
 					io.WriteString(w, "unprotected")
@@ -416,8 +403,8 @@ func keyCases(t *testing.T) {
 	}
 
 	for _, name := range []string{"Idempotency-Key", "X-My-Key"} {
-		inModes(t, "header-name: It has no case, over any protocol, "+name, func(t *testing.T, mode semel.Mode) {
-			s := newShop(t, mode, shopSettings{mw: semelhttp.Config{KeyHeader: name}})
+		all.add("header-name: It has no case, over any protocol, "+name, func(t *testing.T, on shopWay) {
+			s := newShop(t, on, shopSettings{mw: semelhttp.Config{KeyHeader: name}})
 			h := s.protect(t, semelhttp.Route{}, s.created(t))
 			one, two := serve(t, overHTTP1, h), serve(t, overHTTP2, h)
 			bare := ask{}.with("Idempotency-Key")
@@ -431,10 +418,9 @@ func keyCases(t *testing.T) {
 	}
 }
 
-func callerCases(t *testing.T) {
-	t.Helper()
-	inModes(t, "auth-order: A right that was withdrawn is asked for before a replay, and its refusal is not saved", func(t *testing.T, mode semel.Mode) {
-		s := newShop(t, mode, shopSettings{})
+func callerCases(all *httpCases) {
+	all.add("auth-order: A right that was withdrawn is asked for before a replay, and its refusal is not saved", func(t *testing.T, on shopWay) {
+		s := newShop(t, on, shopSettings{})
 		var lost atomic.Bool
 		inner := s.protect(t, semelhttp.Route{BeforeReplay: func(*http.Request, semel.Record) error {
 			if lost.Load() {

@@ -22,6 +22,7 @@ var roles = map[string]func() error{
 	"sqlite-joined": sqliteJoined,
 	"sqlite-race":   sqliteRace,
 	"http-shop":     httpShop,
+	"http-window":   httpWindow,
 	"pgx-atomic":    pgxAtomic,
 	"pgx-worker":    pgxWorker,
 	"sql-worker":    sqlWorker,

@@ -146,6 +146,9 @@ func inAtomic(t *testing.T, s *pgxStore) *process {
 	return p
 }
 
+// idleFor1s has the server end transactions that are left idle for a second.
+const idleFor1s = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''1s''', current_database()); END $$`
+
 func TestPgxAtomicProcess(t *testing.T) {
 	t.Parallel()
 	pay := func(t *testing.T, s *pgxStore) semel.Result {
@@ -171,7 +174,7 @@ func TestPgxAtomicProcess(t *testing.T) {
 	t.Run("frozen loses its transaction to the server's limit, and what it did when it wakes", func(t *testing.T) {
 		t.Parallel()
 		s := newPgx(t, pgxConfig{})
-		s.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = ''1s''', current_database()); END $$`)
+		s.exec(t, idleFor1s)
 		p := inAtomic(t, s)
 		p.freeze(t)
 		assert.Eventually(t, "a repeat runs", func() bool { return pay(t, s).Outcome == semel.OutcomeExecuted })

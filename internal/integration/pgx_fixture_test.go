@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -106,25 +105,26 @@ func openPgx(t testing.TB, server *services.Postgres, url string, cfg pgxConfig)
 	return s
 }
 
-// emptiedPgx are databases that tests of the contract have done with, for each
-// way: making one takes longer than most of these tests.
-var (
-	emptiedPgxMu sync.Mutex
-	emptiedPgx   = map[string][]string{}
-)
+// reopen opens the store again, through a cable, with query added to its URL.
+func (s *pgxStore) reopen(t testing.TB, by *cable, query string) {
+	t.Helper()
+	var err error
+	s.Store, err = pgxstore.Open(t.Context(), by.through(s.url)+query, s.config.Config)
+	assert.NoError(t, err)
+	t.Cleanup(s.Close)
+}
+
+// emptiedPgx are databases that tests have done with which change nothing but
+// rows: making one takes longer than most of these tests.
+var emptiedPgx emptied[string]
 
 // emptyPgx returns a store without a record for t, in a database that later
 // tests of whole may have.
 func emptyPgx(whole, t testing.TB, way string) *pgxStore {
 	t.Helper()
 	server := services.SharedPostgres(t)
-	var url string
-	emptiedPgxMu.Lock()
-	if all := emptiedPgx[way]; len(all) > 0 {
-		url, emptiedPgx[way] = all[0], all[1:]
-	}
-	emptiedPgxMu.Unlock()
-	if url == "" {
+	url, ok := emptiedPgx.take(whole, way)
+	if !ok {
 		url = preparedPgx(whole, server)
 	}
 	s := openPgx(t, server, url, pgxWays[way])
@@ -136,9 +136,7 @@ func emptyPgx(whole, t testing.TB, way string) *pgxStore {
 		s.exec(t, postgresEmpty)
 		s.exec(t, `UPDATE semel_test.shift SET micros = 0`)
 		s.exec(t, `UPDATE semel_sweep SET taken = 0`)
-		emptiedPgxMu.Lock()
-		defer emptiedPgxMu.Unlock()
-		emptiedPgx[way] = append(emptiedPgx[way], url)
+		emptiedPgx.put(whole, way, url)
 	})
 	return s
 }

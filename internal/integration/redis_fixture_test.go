@@ -57,7 +57,13 @@ var redisStores atomic.Int64
 // newRedis returns a new store on the server or the cluster at a URL.
 func newRedis(t testing.TB, at string) *redisStore {
 	t.Helper()
-	s := &redisStore{url: at, prefix: fmt.Sprintf("test-%d", redisStores.Add(1)), gate: &gate{}}
+	return redisAt(t, at, fmt.Sprintf("test-%d", redisStores.Add(1)))
+}
+
+// redisAt returns the store with a prefix.
+func redisAt(t testing.TB, at, prefix string) *redisStore {
+	t.Helper()
+	s := &redisStore{url: at, prefix: prefix, gate: &gate{}}
 	s.client = redisClient(t, at, s.gate)
 	var err error
 	s.Store, err = redisstore.New(t.Context(), s.client, s.config())
@@ -66,24 +72,30 @@ func newRedis(t testing.TB, at string) *redisStore {
 }
 
 func (s *redisStore) config() redisstore.Config {
-	return redisstore.Config{Prefix: s.prefix, Logger: unheard, Hooks: testhook.Hooks{ClockShift: redisShift}}
+	return redisstore.Config{Prefix: s.prefix, AcceptLoss: true, Logger: unheard, Hooks: testhook.Hooks{ClockShift: redisShift}}
 }
 
 // redisClient returns a client whose connections g can hold up.
 func redisClient(t testing.TB, at string, g *gate) rueidis.Client {
 	t.Helper()
+	client, err := newRedisClient(at, g)
+	assert.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func newRedisClient(at string, g *gate) (rueidis.Client, error) {
 	single := !strings.HasPrefix(at, "redis-cluster:")
 	opts, err := rueidis.ParseURL(strings.Replace(at, "redis-cluster:", "redis:", 1))
-	assert.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	opts.ForceSingleClient, opts.DisableCache, opts.DisableRetry = single, true, true
 	opts.DialCtxFn = func(ctx context.Context, addr string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 		conn, err := d.DialContext(ctx, "tcp", addr)
 		return &gatedConn{Conn: conn, gate: g}, err
 	}
-	client, err := rueidis.NewClient(opts)
-	assert.NoError(t, err)
-	t.Cleanup(client.Close)
-	return client
+	return rueidis.NewClient(opts)
 }
 
 // gate holds up what is sent, as a queue before the server would, or loses what

@@ -264,12 +264,39 @@ func (db sqlDatabase) store(t testing.TB, way string) *sqlStore {
 	return s
 }
 
-// emptied are the databases that the tests of the contract, which change
-// nothing but rows, have left: making one takes longer than most of them.
-var (
-	emptiedMu sync.Mutex
-	emptied   = map[string][]sqlDatabase{}
-)
+// emptied are databases that tests have left which change nothing but rows, for
+// the others of the same whole, which are there until it ends.
+type emptied[D any] struct {
+	mu  sync.Mutex
+	all map[emptiedFor][]D
+}
+
+type emptiedFor struct {
+	whole testing.TB
+	way   string
+}
+
+func (e *emptied[D]) take(whole testing.TB, way string) (db D, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := e.all[emptiedFor{whole, way}]
+	if len(all) == 0 {
+		return db, false
+	}
+	e.all[emptiedFor{whole, way}] = all[1:]
+	return all[0], true
+}
+
+func (e *emptied[D]) put(whole testing.TB, way string, db D) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == nil {
+		e.all = map[emptiedFor][]D{}
+	}
+	e.all[emptiedFor{whole, way}] = append(e.all[emptiedFor{whole, way}], db)
+}
+
+var emptiedSQL emptied[sqlDatabase]
 
 // What PostgreSQL is asked between two tests in one database. The log refuses to
 // be emptied.
@@ -282,13 +309,8 @@ const (
 // tests of whole may have.
 func emptySQL(whole, t testing.TB, way string) *sqlStore {
 	t.Helper()
-	var db sqlDatabase
-	emptiedMu.Lock()
-	if all := emptied[way]; len(all) > 0 {
-		db, emptied[way] = all[0], all[1:]
-	}
-	emptiedMu.Unlock()
-	if db == (sqlDatabase{}) {
+	db, ok := emptiedSQL.take(whole, way)
+	if !ok {
 		db = sqlWays[way].prepared(whole)
 	}
 	s := db.store(t, way)
@@ -300,9 +322,7 @@ func emptySQL(whole, t testing.TB, way string) *sqlStore {
 		for _, statement := range append(s.server.empty, "UPDATE clock SET micros = 0", "UPDATE semel_sweep SET taken = 0") {
 			s.exec(t, statement)
 		}
-		emptiedMu.Lock()
-		defer emptiedMu.Unlock()
-		emptied[way] = append(emptied[way], db)
+		emptiedSQL.put(whole, way, db)
 	})
 	return s
 }

@@ -18,7 +18,7 @@ func TestSQLiteMeetsTheContract(t *testing.T) {
 		New:     func(t *testing.T) semel.Store { return newSQLite(t) },
 		Advance: func(t *testing.T, s semel.Store, d time.Duration) { assert.NoError(t, its(s).clock.Advance(d)) },
 		Writes:  func(_ *testing.T, s semel.Store) int64 { return commitsOf(its(s).path).Load() },
-		Stall:   stall,
+		Stall:   func(t *testing.T, s semel.Store) func() { return stall(t, s) },
 		Business: &storetest.Business{
 			Write: pay,
 			Rows:  func(t *testing.T, s semel.Store) int { return its(s).payments(t) },
@@ -33,7 +33,7 @@ func its(s semel.Store) *sqliteStore { return s.(*sqliteStore) } //nolint:forcet
 
 // stall takes the write lock on a connection of its own, as another process
 // would.
-func stall(t *testing.T, s semel.Store) (resume func()) {
+func stall(t testing.TB, s semel.Store) (resume func()) {
 	t.Helper()
 	other, err := openSQLite(t.Context(), "sqlite", its(s).path)
 	assert.NoError(t, err)
