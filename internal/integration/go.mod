@@ -3,14 +3,15 @@ module github.com/semel-dev/semel/internal/integration
 go 1.26.0
 
 require (
+	github.com/Shopify/toxiproxy/v2 v2.12.0
 	github.com/chromedp/cdproto v0.160.1
 	github.com/chromedp/chromedp v0.23.1
+	github.com/rs/zerolog v1.35.1
 	github.com/semel-dev/semel v0.0.0
 	modernc.org/sqlite v1.62.0
 )
 
 require (
-	github.com/Shopify/toxiproxy/v2 v2.12.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dunglas/httpsfv v1.1.2 // indirect
@@ -24,7 +25,6 @@ require (
 	github.com/prometheus/common v0.62.0 // indirect
 	github.com/prometheus/procfs v0.15.1 // indirect
 	github.com/rs/xid v1.6.0 // indirect
-	github.com/rs/zerolog v1.35.1 // indirect
 	golang.org/x/sync v0.24.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 	google.golang.org/protobuf v1.36.1 // indirect

@@ -23,8 +23,10 @@ const (
 	loseAnswer
 )
 
-// relay stands between a store and its server, and cuts a connection when it
-// is told to. It reads the simple protocol, where a COMMIT is text.
+// relay stands between a store and its server, and cuts a connection at its
+// COMMIT, while those that are opened next are good: it reads the simple
+// protocol, where a COMMIT is text. The cables of TestConnectionsThatAreCut
+// cannot, which count bytes and treat all connections alike.
 type relay struct {
 	net.Listener
 
