@@ -39,7 +39,7 @@ func severances() []severance {
 		{"reset as the next statement is sent", true, []toxic{reset(asking)}, aMoment},
 		{"reset as the end is sent", false, []toxic{reset(asking)}, aMoment},
 		{"reset as the end is answered", false, []toxic{reset(answering)}, aMoment},
-		{"slow", true, []toxic{delay(100, asking), delay(100, answering)}, aWhile},
+		{"slow", true, []toxic{delay(100, asking), delay(100, answering)}, 10 * aMoment},
 		{"cut, and the server hears of it late", false, []toxic{cutAfter(0, answering), closeLate(500, asking)}, aMoment},
 		{"cut, and the client hears of it late", false, []toxic{cutAfter(0, answering), closeLate(500, answering)}, aMoment},
 	}
@@ -135,6 +135,7 @@ func (w *cutWay) play(t *testing.T, how severance) {
 	store := w.direct.again(t, by)
 	c := &cutWork{severance: how, on: w, key: how.name, store: store, cable: by}
 	c.guard = newGuard(t, store, semel.Config{Logger: unheard})
+	assert.NoError(t, c.prepare(t), "before")
 	assert.NoError(t, c.first(t), "the first run")
 	assert.NoError(t, c.repeat(t), "its repeat")
 	assert.NoError(t, c.afterwards(t), "afterwards")
@@ -155,7 +156,7 @@ func (c *cutWork) work(t *testing.T) func(ctx context.Context) semel.Completion 
 		first := c.runs == 1
 		if first && c.early {
 			// The transaction is open before it happens.
-			if err := c.store.sell(ctx, c.on.mode, c.key+", before"); err != nil {
+			if err := c.store.sell(ctx, c.on.mode, c.key+", at first"); err != nil {
 				return semel.Completion{}
 			}
 			bad()
@@ -166,6 +167,24 @@ func (c *cutWork) work(t *testing.T) func(ctx context.Context) semel.Completion 
 
 		if first && !c.early {
 			bad()
+		}
+		return created
+	}
+}
+
+// prepare has every statement prepared, so that the end of the work is one that
+// takes effect where its answer is lost.
+func (c *cutWork) prepare(t *testing.T) error {
+	t.Helper()
+	_, err := c.answered(t, c.key+", before", c.other(c.key+", before"))
+	return err
+}
+
+// other is work whose connections are good.
+func (c *cutWork) other(key string) func(context.Context) semel.Completion {
+	return func(ctx context.Context) semel.Completion {
+		if err := c.store.sell(ctx, c.on.mode, key); err != nil {
+			return semel.Completion{}
 		}
 		return created
 	}
@@ -248,12 +267,7 @@ func (c *cutWork) afterwards(t *testing.T) error {
 	for i := range others {
 		all.Go(func() {
 			key := fmt.Sprint(c.key, ", other ", i)
-			_, errs[i] = c.answered(t, key, func(ctx context.Context) semel.Completion {
-				if err := c.store.sell(ctx, c.on.mode, key); err != nil {
-					return semel.Completion{}
-				}
-				return created
-			})
+			_, errs[i] = c.answered(t, key, c.other(key))
 			if got := c.on.direct.rows(t)[key]; errs[i] == nil && got != 1 && c.on.mode != semel.Leased {
 				errs[i] = fmt.Errorf("got %d rows of %q, want 1", got, key)
 			}
