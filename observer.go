@@ -92,6 +92,10 @@ type Event struct {
 	// negative where the store does not say.
 	Removed int
 	Lag     time.Duration
+	// Stuck is, of an EventSweep, how long ago the oldest operation that waits
+	// for somebody first started, as Record.Stuck says after DefaultStuckAfter.
+	// It is zero where there is none, and negative where the store does not say.
+	Stuck time.Duration
 }
 
 // Observer is told what happens, on the goroutine it happens on: it must not

@@ -31,7 +31,8 @@ type SweeperConfig struct {
 	Batch int
 	// StoreTimeout bounds each batch. Default DefaultStoreTimeout.
 	StoreTimeout time.Duration
-	// Observer is told of each sweep, with the lag. Default none.
+	// Observer is told of each sweep, with the lag and with what is stuck.
+	// Default none.
 	Observer Observer
 	// Logger gets faults, which do not stop the sweeper. Default
 	// slog.Default().
@@ -45,6 +46,7 @@ type SweeperConfig struct {
 type Sweeper struct {
 	store     Store
 	scheduler SweepScheduler // nil if the store is none
+	lister    Lister         // the same
 	cfg       SweeperConfig
 }
 
@@ -76,7 +78,8 @@ func NewSweeper(store Store, cfg SweeperConfig) (*Sweeper, error) {
 		cfg.Logger = slog.Default()
 	}
 	scheduler, _ := As[SweepScheduler](store)
-	return &Sweeper{store: store, scheduler: scheduler, cfg: cfg}, nil
+	lister, _ := As[Lister](store)
+	return &Sweeper{store: store, scheduler: scheduler, lister: lister, cfg: cfg}, nil
 }
 
 // jitter is the part of the interval by which it varies, either way.
@@ -106,10 +109,13 @@ func (s *Sweeper) shortest() time.Duration { return s.cfg.Interval - s.cfg.Inter
 // pass sweeps, if it is this sweeper's turn, and tells the observer.
 func (s *Sweeper) pass(ctx context.Context) {
 	start := time.Now()
-	e := Event{Kind: EventSweep, Lag: -1}
+	e := Event{Kind: EventSweep, Lag: -1, Stuck: -1}
 	e.Removed, e.Err = s.sweepInTurn(ctx)
 	if e.Err == nil && s.scheduler != nil {
 		e.Lag, e.Err = s.lag(ctx)
+	}
+	if e.Err == nil && s.lister != nil && s.cfg.Observer != nil {
+		e.Stuck, e.Err = s.stuck(ctx)
 	}
 	if ctx.Err() != nil {
 		return
@@ -146,6 +152,24 @@ func (s *Sweeper) lag(ctx context.Context) (time.Duration, error) {
 		return -1, err
 	}
 	return lag, nil
+}
+
+// stuckPage is how many records are looked at in one call. What has run for
+// DefaultStuckAfter and is no more than slow comes before what is stuck.
+const stuckPage = 100
+
+// stuck returns how long ago the oldest stuck operation first started.
+func (s *Sweeper) stuck(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.StoreTimeout)
+	defer cancel()
+	all, err := ListStuck(ctx, s.lister, ListParams{OlderThan: DefaultStuckAfter, Limit: stuckPage})
+	switch {
+	case err != nil:
+		return -1, err
+	case len(all) == 0:
+		return 0, nil
+	}
+	return all[0].Now.Sub(all[0].FirstStarted), nil
 }
 
 // Sweep removes all that is expired now, batch by batch, and returns how many

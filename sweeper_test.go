@@ -10,6 +10,7 @@ import (
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/memstore"
 )
 
 func TestNewSweeperRefuses(t *testing.T) {
@@ -159,15 +160,15 @@ func TestTheObserverOfASweeperIsTold(t *testing.T) {
 	}{
 		"what was removed, and what is left": {
 			&scheduled{left: 25, lags: time.Hour, takes: time.Second},
-			semel.Event{Kind: semel.EventSweep, Removed: 25, Lag: time.Hour, Duration: 5 * time.Second},
+			semel.Event{Kind: semel.EventSweep, Removed: 25, Lag: time.Hour, Stuck: -1, Duration: 5 * time.Second},
 		},
 		"what is left where it is another's turn": {
 			&scheduled{left: 25, lags: time.Hour, last: time.Now().Add(1000 * time.Hour)},
-			semel.Event{Kind: semel.EventSweep, Lag: time.Hour},
+			semel.Event{Kind: semel.EventSweep, Lag: time.Hour, Stuck: -1},
 		},
 		"that the store is gone": {
 			&scheduled{err: errDown},
-			semel.Event{Kind: semel.EventSweep, Lag: -1, Err: errDown},
+			semel.Event{Kind: semel.EventSweep, Lag: -1, Stuck: -1, Err: errDown},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,13 +181,50 @@ func TestTheObserverOfASweeperIsTold(t *testing.T) {
 			})
 		})
 	}
-	t.Run("no lag where the store does not say", func(t *testing.T) {
+	t.Run("neither lag nor what is stuck where the store does not say", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			w := &witness{}
 			runFor(t, 2*time.Minute, newSweeper(t, newFaultStore(t), semel.SweeperConfig{Observer: w}))
-			assert.Equal(t, w.events[0], semel.Event{Kind: semel.EventSweep, Lag: -1})
+			assert.Equal(t, w.events[0], semel.Event{Kind: semel.EventSweep, Lag: -1, Stuck: -1})
 		})
+	})
+}
+
+func TestASweeperSaysHowLongTheOldestOperationHasBeenStuck(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memstore.New(memstore.Config{})
+		assert.NoError(t, err)
+		claim := func(key string) semel.Claim {
+			begun, err := store.Begin(t.Context(), semel.BeginParams{
+				Scope: "c_1", Key: key, Token: semel.NewToken(), OperationID: semel.NewOperationID("shop", "c_1", key, 0), Lease: time.Minute,
+			})
+			assert.NoError(t, err)
+			return begun.Record.Claim()
+		}
+		end := func(c semel.Claim, to semel.State) {
+			_, err := store.Finish(t.Context(), c, semel.FinishParams{To: to, Retention: 24 * time.Hour})
+			assert.NoError(t, err)
+		}
+		told := func() (first, last time.Duration) {
+			w := &witness{}
+			runFor(t, 2*time.Hour, newSweeper(t, store, semel.SweeperConfig{Observer: w}))
+			return w.events[0].Stuck, w.events[len(w.events)-1].Stuck
+		}
+		lapsed, unknown := claim("lapsed"), claim("unknown")
+		end(unknown, semel.StateUnknown)
+		end(claim("done"), semel.StateDone)
+
+		first, last := told()
+		assert.Equal(t, first, 0, "of what is too young to be stuck")
+		assert.True(t, last > 118*time.Minute && last <= 2*time.Hour, "after two hours, got %v", last)
+		end(lapsed, semel.StateReleased)
+		first, _ = told()
+		assert.True(t, first >= 2*time.Hour, "while one is still unknown, got %v", first)
+		end(unknown, semel.StateReleased)
+		first, last = told()
+		assert.Equal(t, first+last, 0, "once nothing is")
 	})
 }
 

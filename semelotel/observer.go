@@ -41,6 +41,7 @@ type Observer struct {
 	storeDuration     metric.Float64Histogram
 	storeInfo         metric.Int64Gauge
 	sweepLag          metric.Float64Gauge
+	stuckAge          metric.Float64Gauge
 }
 
 var _ semel.Observer = (*Observer)(nil)
@@ -82,6 +83,7 @@ func New(provider metric.MeterProvider, cfg Config) (*Observer, error) {
 	o.storeDuration = m.histogram("semel.store.duration", storeBuckets, "Duration of calls to the store.")
 	o.storeInfo = m.gauge("semel.store.info", "1, with the class of the store as a label: what it may lose of what it has acknowledged.")
 	o.sweepLag = m.seconds("semel.sweep.lag", "Age of the record that expired first of those that no sweeper has removed.")
+	o.stuckAge = m.seconds("semel.stuck.age", "Time since the oldest operation that waits for somebody was first claimed.")
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -140,6 +142,9 @@ func (o *Observer) Observe(ctx context.Context, e semel.Event) {
 	case semel.EventSweep:
 		if e.Lag >= 0 {
 			o.sweepLag.Record(ctx, seconds(e.Lag))
+		}
+		if e.Stuck >= 0 {
+			o.stuckAge.Record(ctx, seconds(e.Stuck))
 		}
 	case semel.EventStoreFault:
 		o.storeFaults.Add(ctx, 1, metric.WithAttributes(o.failure.of(errorType(e.Err))))

@@ -65,7 +65,9 @@ func TestEachEventWorthAMetricHasOne(t *testing.T) {
 			semel.Event{Kind: semel.EventReplayed, ReplyAge: -time.Hour},
 			"semel.replay.age{http.route=/orders/{id}} 1 0s",
 		},
-		{"a sweep", semel.Event{Kind: semel.EventSweep, Removed: 7, Lag: 90 * time.Second}, "semel.sweep.lag{} 90"},
+		{"a sweep", semel.Event{Kind: semel.EventSweep, Removed: 7, Lag: 90 * time.Second, Stuck: -1}, "semel.sweep.lag{} 90"},
+		{"what a sweeper has seen stuck", semel.Event{Kind: semel.EventSweep, Lag: -1, Stuck: 2 * time.Hour}, "semel.stuck.age{} 7200"},
+		{"that nothing is stuck any more", semel.Event{Kind: semel.EventSweep, Lag: -1}, "semel.stuck.age{} 0"},
 		{"a takeover", semel.Event{Kind: semel.EventTakeover}, "semel.takeovers{http.route=/orders/{id}} 1"},
 		{"a lost lease", semel.Event{Kind: semel.EventLeaseLost}, "semel.lease.lost{http.route=/orders/{id}} 1"},
 		{"work past its deadline", semel.Event{Kind: semel.EventStillRunning}, "semel.deadline.exceeded{http.route=/orders/{id}} 1"},
@@ -80,10 +82,10 @@ func TestEachEventWorthAMetricHasOne(t *testing.T) {
 	}
 }
 
-func TestALagThatNobodyKnowsIsNoLag(t *testing.T) {
+func TestALagAndAnAgeThatNobodyKnowsAreNone(t *testing.T) {
 	t.Parallel()
 	m := newMeters(t, semelotel.Config{})
-	m.Observe(t.Context(), semel.Event{Kind: semel.EventSweep, Lag: -1})
+	m.Observe(t.Context(), semel.Event{Kind: semel.EventSweep, Lag: -1, Stuck: -1})
 	assert.Equal(t, len(m.series(t)), 0, "series")
 }
 

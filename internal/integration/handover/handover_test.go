@@ -148,7 +148,15 @@ func lossPassedOver(t *testing.T, l library, item string) {
 		w.WriteHeader(http.StatusCreated)
 	})), http.StatusServiceUnavailable, "released")
 	assert.Equal(t, l.orders(t, item)+l.orders(t, item+", second"), 0, "after the loss")
-	is(t, l.send(t, item, l.placeIt(item, nil)), http.StatusCreated, "executed")
+	// In atomic mode the key is in progress until the server has ended the
+	// session.
+	var again *httptest.ResponseRecorder
+	assert.Eventually(t, "the key is free", func() bool {
+		again = l.send(t, item, l.placeIt(item, nil))
+		return again.Code != http.StatusConflict
+	})
+	is(t, again, http.StatusCreated, "executed")
+	assert.Equal(t, l.orders(t, item), 1)
 }
 
 // call is what own is called with.
