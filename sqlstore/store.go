@@ -49,6 +49,7 @@ type Store struct {
 	sql      statements
 	business sql.TxOptions
 	class    semel.StoreClass
+	looks    *looks
 	hooks    testhook.Hooks
 }
 
@@ -71,7 +72,7 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 	if err := h.ownRead.QueryRowContext(ctx, h.dialect.schema).Scan(&schema); err != nil {
 		return nil, unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
 	}
-	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift), class: class, hooks: cfg.Hooks}
+	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift), class: class, looks: newLooks(), hooks: cfg.Hooks}
 	s.sql = s.fill.statements()
 	s.business.Isolation = cfg.Isolation
 	if cfg.Isolation == sql.LevelDefault {
