@@ -71,9 +71,10 @@ var technologies = map[string]technology{
 	"Redis":      {open: openRedis},
 }
 
+// openPgx opens a store that keeps all its connections, used or not.
 func openPgx(ctx context.Context, dsn string, connections int) (*backend, error) {
 	own := max(2, connections/4)
-	s, err := pgxstore.Open(ctx, dsn, pgxstore.Config{MaxConns: int32(own), MaxTxConns: int32(connections - own)})
+	s, err := pgxstore.Open(ctx, fmt.Sprintf("%s&pool_min_conns=%d", dsn, connections), pgxstore.Config{MaxConns: int32(own), MaxTxConns: int32(connections - own)})
 	if err != nil {
 		return nil, err
 	}

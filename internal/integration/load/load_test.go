@@ -148,7 +148,7 @@ const (
 	shortLease = time.Second
 	// work is how long a payment may take there, so that there are some under
 	// way whenever something strikes.
-	work = 40 * time.Millisecond
+	work = 100 * time.Millisecond
 )
 
 // carry plays a load and judges it.
