@@ -28,8 +28,10 @@ const (
 type Completion struct {
 	Verdict Verdict
 	// Reply is what the caller gets, and repeats too under VerdictKeep. Of
-	// VerdictKeepNoReply its status alone is saved, and so it is where the name
-	// of a header cannot be saved (see Header), which is logged.
+	// VerdictKeepNoReply its status alone is saved, and so it is where the store
+	// cannot save the reply, which is logged: the name of a header cannot be read
+	// back (see Header), the status has not three digits and is not 0, or it is
+	// larger than the store takes (see Bounded).
 	Reply Reply
 	// Undo rolls the business transaction back and keeps the reply all the
 	// same, in a commit of its own (R13).

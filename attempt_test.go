@@ -188,28 +188,74 @@ func TestAtTheHandlerDeadline(t *testing.T) {
 	})
 }
 
-// A name that could not be read back fails Finish for good: without its end the
-// work would run at every retry.
+// boundedStore is a store that refuses replies over a size, as others do.
+type boundedStore struct {
+	semel.Store
+
+	most int64
+}
+
+func (s *boundedStore) MaxReply() int64 { return s.most }
+
+func (s *boundedStore) Unwrap() semel.Store { return s.Store }
+
+// A reply that no store can save, or this one, fails Finish for good: without
+// its end the work would run at every retry.
 func TestAReplyThatCannotBeSavedIsNotKept(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", "Bad:Name", "Bad\nName"} {
-		var log bytes.Buffer
-		store := newFaultStore(t)
-		g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		assert.NoError(t, err)
-		reply := semel.Reply{Status: 201, Header: semel.Header{name: {"x"}, "Good": {"y"}}, Body: []byte("paid")}
-		first, err := g.Run(t.Context(), call("a"), func(context.Context) semel.Completion {
-			return semel.Completion{Verdict: semel.VerdictKeep, Reply: reply}
+	for name, c := range map[string]struct {
+		reply semel.Reply
+		saved int // status
+	}{
+		"a header without a name":   {semel.Reply{Status: 201, Header: semel.Header{"": {"x"}, "Good": {"y"}}, Body: []byte("paid")}, 201},
+		"a colon in a name":         {semel.Reply{Status: 201, Header: semel.Header{"Bad:Name": {"x"}}}, 201},
+		"a line break in a name":    {semel.Reply{Status: 201, Header: semel.Header{"Bad\nName": {"x"}}}, 201},
+		"a status of two digits":    {semel.Reply{Status: 99, Body: []byte("paid")}, 0},
+		"a status of four digits":   {semel.Reply{Status: 1000, Body: []byte("paid")}, 0},
+		"a status below zero":       {semel.Reply{Status: -201}, 0},
+		"more than the store takes": {semel.Reply{Status: 201, Header: semel.Header{"A": {"b"}}, Body: make([]byte, 100-len("A: b\n")+1)}, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			store := &boundedStore{newFaultStore(t), 100}
+			g, err := semel.New(store, semel.Resume(semel.Forever), semel.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			assert.NoError(t, err)
+			first, err := g.Run(t.Context(), call("a"), func(context.Context) semel.Completion {
+				return semel.Completion{Verdict: semel.VerdictKeep, Reply: c.reply}
+			})
+			assert.NoError(t, err)
+			assert.Equal(t, first.Outcome, semel.OutcomeExecuted)
+			assert.Equal(t, first.Reply, c.reply)
+			assert.Contains(t, log.String(), "level=ERROR msg=\"semel: the reply cannot be saved")
+			again, err := g.Do(t.Context(), call("a"), mustNotRun(t))
+			assert.NoError(t, err)
+			assert.Equal(t, again.Outcome, semel.OutcomeReplyNotKept)
+			assert.Equal(t, again.Reply, semel.Reply{Status: c.saved})
 		})
+	}
+	t.Run("but one as large as the store takes is", func(t *testing.T) {
+		t.Parallel()
+		g, err := semel.New(&boundedStore{newFaultStore(t), 100}, semel.Hold(), semel.Config{})
 		assert.NoError(t, err)
-		assert.Equal(t, first.Outcome, semel.OutcomeExecuted)
-		assert.Equal(t, first.Reply, reply)
-		assert.Contains(t, log.String(), "level=ERROR msg=\"semel: the reply cannot be saved")
+		_, err = g.Do(t.Context(), call("a"), func(context.Context) ([]byte, error) { return make([]byte, 100), nil })
+		assert.NoError(t, err)
 		again, err := g.Do(t.Context(), call("a"), mustNotRun(t))
 		assert.NoError(t, err)
-		assert.Equal(t, again.Outcome, semel.OutcomeReplyNotKept)
-		assert.Equal(t, again.Reply, semel.Reply{Status: 201})
-	}
+		assert.Equal(t, again.Outcome, semel.OutcomeReplayed)
+	})
+	t.Run("nor its status alone, where that is none", func(t *testing.T) {
+		t.Parallel()
+		g, err := semel.New(newFaultStore(t), semel.Hold(), semel.Config{})
+		assert.NoError(t, err)
+		_, err = g.Run(t.Context(), call("a"), func(context.Context) semel.Completion {
+			return semel.Completion{Verdict: semel.VerdictKeepNoReply, Reply: semel.Reply{Status: 1 << 40}}
+		})
+		assert.NoError(t, err)
+		again, err := g.Do(t.Context(), call("a"), mustNotRun(t))
+		assert.NoError(t, err)
+		assert.Equal(t, again.Reply, semel.Reply{})
+	})
 }
 
 // Nobody is told of work past its deadline but by the log.

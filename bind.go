@@ -88,7 +88,7 @@ func (b *Binding[T]) run(a *attempt, tx T, work func(ctx context.Context) ([]byt
 		}
 		return res, err
 	}
-	p := a.params(Completion{Verdict: VerdictKeep, Reply: Reply{Body: body}})
+	p := a.params(a.savable(Completion{Verdict: VerdictKeep, Reply: Reply{Body: body}}))
 	ctx := a.guard.storeContext(a)
 	defer ctx.cancel(context.Canceled)
 	held, err := b.binder.FinishTx(ctx, tx, a.claim(), p)
@@ -99,7 +99,7 @@ func (b *Binding[T]) run(a *attempt, tx T, work func(ctx context.Context) ([]byt
 		a.observe(EventLeaseLost)
 		return Result{Outcome: OutcomeUnknown, Record: a.record}, ErrSuperseded.saying("the claim is not held any more, the record is %v: roll the transaction back", held.State)
 	}
-	res.Outcome, res.Reply = OutcomeExecuted, p.Reply
+	res.Outcome, res.Reply = OutcomeExecuted, Reply{Body: body}
 	a.observe(EventDone)
 	return res, nil
 }

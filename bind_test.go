@@ -3,6 +3,7 @@ package semel_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,22 @@ func pays(context.Context) ([]byte, error) { return []byte("paid"), nil }
 
 func TestJoin(t *testing.T) {
 	t.Parallel()
+	t.Run("a reply that the store cannot save is returned, and not saved", func(t *testing.T) {
+		t.Parallel()
+		_, store, _ := newBinding(t, semel.Hold())
+		g, err := semel.New(&boundedStore{store, 3}, semel.Hold(), semel.Config{Logger: slog.New(slog.DiscardHandler)})
+		assert.NoError(t, err)
+		b, err := semel.Bind[*callersTx](g)
+		assert.NoError(t, err)
+		tx := &callersTx{}
+		res, err := b.Join(t.Context(), tx, call("a"), pays)
+		assert.NoError(t, err)
+		assert.Equal(t, string(res.Reply.Body), "paid")
+		tx.commit()
+		again, err := b.Join(t.Context(), tx, call("a"), mustNotRun(t))
+		assert.NoError(t, err)
+		assert.Equal(t, again.Outcome, semel.OutcomeReplyNotKept)
+	})
 	t.Run("the reply is saved by the caller's commit, and replayed after it", func(t *testing.T) {
 		t.Parallel()
 		f, _, b := newBinding(t, semel.Hold())

@@ -37,6 +37,15 @@ type Limited interface {
 	StatementLimit() time.Duration
 }
 
+// Bounded is the ability of a store to say how large a reply it can save. A
+// larger one is not kept: the store would refuse it at every try, and the work
+// would run again (see Completion.Reply).
+type Bounded interface {
+	// MaxReply is the most bytes that the body of a reply and its header, as
+	// Header.MarshalText writes it, have together.
+	MaxReply() int64
+}
+
 // Lossy is the ability of a store that can lose what it has acknowledged to say
 // whether whoever opened it accepts that. New refuses Hold over one where
 // nobody does: a claim that is lost is not held, and the work runs again (R9).

@@ -62,12 +62,34 @@ func (a *attempt) savable(c Completion) Completion {
 	if c.Verdict != VerdictKeep {
 		return c
 	}
-	if err := c.Reply.Header.check(); err != nil {
+	if err := a.guard.checkReply(&c.Reply); err != nil {
 		a.guard.cfg.Logger.Error("semel: the reply cannot be saved, so that repeats will not get it",
 			"operation_id", a.record.OperationID.String(), "attempt", a.record.Attempt, "error", err)
 		c.Verdict = VerdictKeepNoReply
 	}
 	return c
+}
+
+// checkReply is an error if the reply is none that the store can save.
+func (g *Guard) checkReply(r *Reply) error {
+	if err := r.Header.check(); err != nil {
+		return err
+	}
+	if r.Status != savedStatus(r.Status) {
+		return fmt.Errorf("semel: status %d cannot be saved: it has three digits, or is 0", r.Status)
+	}
+	if size := r.Header.size() + int64(len(r.Body)); size > g.maxReply {
+		return fmt.Errorf("semel: a reply of %d bytes cannot be saved: the store takes %d at most", size, g.maxReply)
+	}
+	return nil
+}
+
+// savedStatus is the status that is saved of a reply: none if it is no status.
+func savedStatus(status int) int {
+	if status < 100 || status > 999 {
+		return 0
+	}
+	return status
 }
 
 // rollbackUndoesAll reports whether ending the joined transaction undoes every
@@ -80,7 +102,7 @@ func (a *attempt) params(c Completion) FinishParams {
 	case VerdictKeep:
 		p.To, p.KeepReply, p.Reply = StateDone, true, c.Reply
 	case VerdictKeepNoReply:
-		p.To, p.Reply = StateDone, Reply{Status: c.Reply.Status}
+		p.To, p.Reply = StateDone, Reply{Status: savedStatus(c.Reply.Status)}
 	case VerdictNotApplied:
 		p.To = StateReleased
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -48,6 +49,7 @@ type Guard struct {
 	store        Store
 	joiner       Joiner       // nil if the store is none
 	atomic       AtomicJoiner // the same
+	maxReply     int64        // that the store can save
 	recovery     Recovery
 	resumeWithin time.Duration
 	cfg          Config
@@ -64,10 +66,15 @@ func New(store Store, recovery Recovery, cfg Config) (*Guard, error) {
 	}
 	joiner, _ := As[Joiner](store)
 	atomic, _ := As[AtomicJoiner](store)
+	maxReply := int64(math.MaxInt64)
+	if b, ok := As[Bounded](store); ok {
+		maxReply = b.MaxReply()
+	}
 	return &Guard{
 		store:        store,
 		joiner:       joiner,
 		atomic:       atomic,
+		maxReply:     maxReply,
 		recovery:     recovery,
 		resumeWithin: recovery.resumeWithin(cfg.HandlerDeadline),
 		cfg:          cfg,
@@ -175,35 +182,6 @@ func (g *Guard) Observe(ctx context.Context, e Event) {
 	g.cfg.Observer.Observe(ctx, e)
 }
 
-// Mode says where the reply is saved.
-type Mode uint8
-
-// The modes.
-const (
-	// Leased saves the reply in a commit of its own, after the work.
-	Leased Mode = iota
-	// Joined saves the reply in the transaction of the work, which the work
-	// gets from the store's Tx function. It needs a store that is a Joiner.
-	Joined
-	// Atomic claims the key there too: one commit in all, and a crash leaves
-	// nothing. It is for work whose effects are all in that transaction, and
-	// needs a store that is an AtomicJoiner. A repeat that comes while the
-	// first attempt runs is told OutcomeInProgress, also if it is another
-	// request.
-	Atomic
-)
-
-// String returns "leased", "joined" or "atomic".
-func (m Mode) String() string {
-	switch m {
-	case Joined:
-		return "joined"
-	case Atomic:
-		return "atomic"
-	}
-	return "leased"
-}
-
 // CheckMode reports, as an ErrConfig, that the guard's store cannot run mode
 // m. Callers ask at construction, so that nothing fails at first use.
 func (g *Guard) CheckMode(m Mode) error {
@@ -217,100 +195,6 @@ func (g *Guard) CheckMode(m Mode) error {
 	}
 	return nil
 }
-
-// Call is one request to run something once.
-type Call struct {
-	// Scope and Key name the operation; both are required.
-	Scope string
-	Key   string
-	// Fingerprint tells this request from others under the same key.
-	Fingerprint Fingerprint
-	// Refingerprint returns the request's fingerprint under an older policy
-	// that a record was saved with, or false if it is not loaded any more
-	// (R21). Nil knows no older policy.
-	Refingerprint func(policy string) (Fingerprint, bool)
-	// Credential is an HMAC of the caller's credential, where the scope does
-	// not tell callers apart (R4).
-	Credential Digest
-	// Trace is a W3C traceparent, kept with the first attempt.
-	Trace string
-	// Route is passed on to the Observer with what becomes of the call: the
-	// template of a route, such as "/orders/{id}". It is one of few, and
-	// never made of what a request says.
-	Route string
-	// BeforeReplay, if set, may refuse a saved reply to this caller (R27).
-	BeforeReplay func(Record) error
-	// Mode is Leased, Joined or Atomic.
-	Mode Mode
-	// AllInTx declares that every effect of the work is in the joined
-	// transaction, so that a rollback is known to have undone it all (M1). It
-	// goes with Joined; of Atomic it is true without being said.
-	AllInTx bool
-}
-
-// Outcome says what became of a call.
-type Outcome uint8
-
-// The outcomes of a call.
-const (
-	// OutcomeExecuted: this call ran the work and the operation is done.
-	OutcomeExecuted Outcome = iota + 1
-	// OutcomeReplayed: the operation was done before; this is its saved reply.
-	OutcomeReplayed
-	// OutcomeReplyNotKept: the operation was done before; its reply was not kept.
-	OutcomeReplyNotKept
-	// OutcomeInProgress: another attempt is running.
-	OutcomeInProgress
-	// OutcomeKeyReused: the key belongs to another request.
-	OutcomeKeyReused
-	// OutcomeOtherCaller: the key belongs to another credential.
-	OutcomeOtherCaller
-	// OutcomeUnknown: an attempt has no known end: this call's own, if
-	// Result.Ran, or an earlier one that may not be run again.
-	OutcomeUnknown
-	// OutcomeReleased: the work is known to have had no effect; the key is free.
-	OutcomeReleased
-)
-
-var outcomeNames = [...]string{
-	"none", "executed", "replayed", "reply-not-kept", "in-progress", "key-reused", "other-caller", "unknown", "released",
-}
-
-// String returns the outcome in words.
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return "invalid"
-}
-
-// Result is the outcome of a call. Errors are for faults only: the store, the
-// configuration, a deadline.
-type Result struct {
-	Outcome Outcome
-	// Ran is set when this call ran the work, and no later attempt has taken
-	// over: the outcome is of its own run then.
-	Ran bool
-	// Takeover is set with Ran when an earlier attempt had no known end when
-	// this call ran the work.
-	Takeover bool
-	// Reply is the work's own reply if this call ran it, else the saved one
-	// if there is one. Of OutcomeReplyNotKept it holds the status alone.
-	Reply Reply
-	// Record is the record as the call last saw it, without its reply.
-	Record Record
-	// RetryAfter is how long to wait before the same key is worth sending
-	// again, for OutcomeInProgress.
-	RetryAfter time.Duration
-	// UnknownPolicy qualifies OutcomeKeyReused: the record's fingerprint policy is
-	// not loaded, so the two requests could not be compared.
-	UnknownPolicy bool
-}
-
-// Done reports whether the operation is done and Reply is its reply. A call
-// that returns no error need not be: the key may be in use, or the outcome
-// unknown.
-func (r Result) Done() bool { return r.Outcome == OutcomeExecuted || r.Outcome == OutcomeReplayed }
 
 // Run claims call's key and runs work once, or answers from the record. The
 // work's context is not cancelled with ctx: a caller that hangs up does not
@@ -345,27 +229,6 @@ func (g *Guard) Run(ctx context.Context, call Call, work func(ctx context.Contex
 	}
 	return g.answer(ctx, call, begun)
 }
-
-func (c *Call) check() error {
-	switch {
-	case c.Key == "":
-		return ErrKeyInvalid.saying("the key is empty")
-	case len(c.Key) > MaxKeyLength:
-		return ErrKeyInvalid.saying("the key has %d bytes; the most is %d", len(c.Key), MaxKeyLength)
-	case c.Scope == "":
-		return ErrScopeInvalid.saying("the scope is empty")
-	case len(c.Scope) > MaxScopeLength:
-		return ErrScopeInvalid.saying("the scope has %d bytes; the most is %d", len(c.Scope), MaxScopeLength)
-	case c.Fingerprint.problem() != "":
-		return configError("Fingerprint", "is required, or any request under the key would pass for this one: "+c.Fingerprint.problem())
-	case c.AllInTx && c.Mode != Joined:
-		return configError("AllInTx", "goes with Mode Joined only")
-	}
-	return nil
-}
-
-// allInTx reports whether every effect of the work is in its transaction.
-func (c *Call) allInTx() bool { return c.Mode == Atomic || c.Mode == Joined && c.AllInTx }
 
 // beginTries is how often one Begin is sent. The token makes the repeat safe:
 // it finds the claim that an unanswered try may have won.
@@ -429,61 +292,6 @@ func (g *Guard) observeClaim(ctx context.Context, call Call, begun BeginResult) 
 		kind = EventReclaimed
 	}
 	g.Observe(ctx, Event{Kind: kind, Route: call.Route, OperationID: begun.Record.OperationID, Attempt: begun.Record.Attempt})
-}
-
-// answer turns what a Begin that did not claim found into a result.
-func (g *Guard) answer(ctx context.Context, call Call, begun BeginResult) (Result, error) {
-	rec := begun.Record
-	res := Result{}
-	kind := EventOutcomeUnknown
-	switch begun.Outcome {
-	case BeginReplay:
-		if call.BeforeReplay != nil {
-			if err := call.BeforeReplay(rec); err != nil {
-				return Result{Record: rec.withoutReply()}, ErrReplayRefused.because(unmarked(err))
-			}
-		}
-		res.Reply = rec.Reply
-		res.Outcome, kind = OutcomeReplayed, EventReplayed
-		if !rec.ReplyKept {
-			res.Outcome, kind = OutcomeReplyNotKept, EventReplyNotKept
-		}
-	case BeginBusy:
-		res.Outcome, kind = OutcomeInProgress, EventInProgress
-		// Where whoever holds it has lapsed since it is worth trying at once.
-		res.RetryAfter = max(0, min(rec.LeaseLeft(), max(time.Second, rec.AttemptAge())))
-	case BeginMismatch:
-		res.Outcome, kind = OutcomeKeyReused, EventKeyReused
-		res.UnknownPolicy = call.policyUnknown(rec.Fingerprint.Policy)
-		if rec.Credential != call.Credential {
-			res.Outcome, kind = OutcomeOtherCaller, EventOtherCaller
-		}
-	case BeginReleased:
-		res.Outcome, kind = OutcomeReleased, EventReleased
-	default:
-		res.Outcome = OutcomeUnknown
-	}
-	res.Record = rec.withoutReply()
-	e := Event{Kind: kind, Route: call.Route, OperationID: rec.OperationID, Attempt: rec.Attempt}
-	switch begun.Outcome {
-	case BeginReplay:
-		e.ReplyAge = rec.Now.Sub(rec.Finished)
-	case BeginReleased:
-		e.SinceFirst = rec.Finished.Sub(rec.FirstStarted)
-	}
-	g.Observe(ctx, e)
-	return res, nil
-}
-
-func (c *Call) policyUnknown(policy string) bool {
-	if policy == c.Fingerprint.Policy {
-		return false
-	}
-	if c.Refingerprint == nil {
-		return true
-	}
-	_, ok := c.Refingerprint(policy)
-	return !ok
 }
 
 // Get reads the record of (scope, key). Where there is none its state is

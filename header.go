@@ -27,15 +27,12 @@ var headerLine = strings.NewReplacer("\r", " ", "\n", " ")
 // breaks, which become spaces; a name that could not be read back is an error.
 func (h Header) MarshalText() ([]byte, error) {
 	var few [16]string // enough for most, so that the text is all that is allocated
-	names, size := few[:0], 0
-	for name, values := range h {
+	names := few[:0]
+	for name := range h {
 		names = append(names, name)
-		for _, value := range values {
-			size += len(name) + len(": ") + len(value) + len("\n")
-		}
 	}
 	slices.Sort(names)
-	text := make([]byte, 0, size)
+	text := make([]byte, 0, h.size())
 	for _, name := range names {
 		if err := checkHeaderName(name); err != nil {
 			return nil, err
@@ -48,6 +45,17 @@ func (h Header) MarshalText() ([]byte, error) {
 		}
 	}
 	return text, nil
+}
+
+// size is the length of what MarshalText returns.
+func (h Header) size() int64 {
+	size := 0
+	for name, values := range h {
+		for _, value := range values {
+			size += len(name) + len(": ") + len(value) + len("\n")
+		}
+	}
+	return int64(size)
 }
 
 // check returns the error that MarshalText would.

@@ -48,6 +48,11 @@ func (g *Guard) Settle(ctx context.Context, p SettleParams) (Record, error) {
 	if err := p.check(); err != nil {
 		return Record{}, err
 	}
+	if p.Reply != nil {
+		if err := g.checkReply(p.Reply); err != nil {
+			return Record{}, configError("Reply", err.Error())
+		}
+	}
 	audit := Audit{Actor: p.Actor, Reason: p.Reason, Override: p.Override}
 	force := &Force{Attempt: p.Expect.Attempt, Token: p.Expect.Token, Audit: audit}
 	wait := g.cfg.HandlerDeadline + g.cfg.SettleDelay
@@ -96,11 +101,6 @@ func (p *SettleParams) check() error {
 		return errNothingToSettle
 	case p.Expect.Key == "" || p.Expect.Scope == "":
 		return configError("Expect", "is required: the record as you saw it")
-	}
-	if p.Reply != nil {
-		if err := p.Reply.Header.check(); err != nil {
-			return configError("Reply", err.Error())
-		}
 	}
 	return nil
 }

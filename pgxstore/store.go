@@ -15,6 +15,7 @@ var (
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
 	_ semel.Limited = (*Store)(nil)
+	_ semel.Bounded = (*Store)(nil)
 )
 
 // Store is a semel.Store in PostgreSQL. It is safe for concurrent use.
@@ -87,6 +88,13 @@ func (s *Store) Close() {
 // StatementLimit returns after how long PostgreSQL gives a statement of the
 // store up.
 func (s *Store) StatementLimit() time.Duration { return statementLimit }
+
+// maxReply is far below a gigabyte, the most that PostgreSQL has for a value,
+// a row as it is read, or a message, in which a byte may be two characters.
+const maxReply = 256 << 20
+
+// MaxReply returns the most bytes of a reply that are saved.
+func (s *Store) MaxReply() int64 { return maxReply }
 
 // Class returns what Config said, or semel.BestEffort where the server
 // acknowledges what is not on its disk.

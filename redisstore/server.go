@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -15,6 +16,7 @@ import (
 type server struct {
 	eviction string // maxmemory-policy
 	fsync    string // appendfsync, or notKept
+	value    int64  // proto-max-bulk-len: the bytes of the longest value; 0 if it is not told
 }
 
 const (
@@ -23,11 +25,11 @@ const (
 	fsyncAll = "always"
 )
 
-// inspect asks every server whether it keeps what it is given. One that does
-// not answer is passed over if another one does: a cluster may start without a
-// replica.
-func (s *Store) inspect(ctx context.Context) (semel.StoreClass, error) {
-	class := semel.DurableUnlessFailover
+// inspect asks every server whether it keeps what it is given, and how much of
+// it. One that does not answer is passed over if another one does: a cluster may
+// start without a replica.
+func (s *Store) inspect(ctx context.Context) error {
+	s.class, s.most = semel.DurableUnlessFailover, MaxReplySize
 	silent := map[string]error{}
 	nodes := s.client.Nodes()
 	for addr, node := range nodes {
@@ -37,11 +39,14 @@ func (s *Store) inspect(ctx context.Context) (semel.StoreClass, error) {
 			continue
 		}
 		if err := s.cfg.checkEviction(addr, said.eviction); err != nil {
-			return "", err
+			return err
+		}
+		if said.value > 0 {
+			s.most = min(s.most, said.value)
 		}
 		log := s.cfg.Logger.InfoContext
 		if said.fsync != fsyncAll {
-			class, log = semel.BestEffort, s.cfg.Logger.WarnContext
+			s.class, log = semel.BestEffort, s.cfg.Logger.WarnContext
 		}
 		log(ctx, "redisstore: what the server keeps of a write that it has acknowledged when it ends: all of it with appendfsync always",
 			"server", addr, "appendfsync", said.fsync, "maxmemory_policy", said.eviction)
@@ -51,12 +56,12 @@ func (s *Store) inspect(ctx context.Context) (semel.StoreClass, error) {
 		for addr, err := range silent {
 			errs = append(errs, fmt.Errorf("%s: %w", addr, err))
 		}
-		return "", unavailable(errors.Join(errs...))
+		return unavailable(errors.Join(errs...))
 	}
 	for addr, err := range silent {
 		s.cfg.Logger.WarnContext(ctx, "redisstore: a server does not answer", "server", addr, "error", err)
 	}
-	return class, nil
+	return nil
 }
 
 // checkEviction refuses a server that may evict records. They have no time to
@@ -89,19 +94,33 @@ func ask(ctx context.Context, node rueidis.Client) (server, error) {
 			said.fsync = notKept
 		}
 	}
+	limit, err := configOf(ctx, node, "proto-max-bulk-len")
+	if err != nil {
+		return said, err
+	}
+	said.value, _ = strconv.ParseInt(limit, 10, 64) //nolint:errcheck // 0 if it is not told.
 	if said.fsync == notKept {
 		return said, nil
 	}
-	config, err := node.Do(ctx, node.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
-	if err != nil && !forbidden(err) {
+	fsync, err := configOf(ctx, node, "appendfsync")
+	if err != nil {
 		return said, err
 	}
 	// Where the append-only file itself is not told of, how it is written says
 	// nothing.
-	if fsync, ok := config["appendfsync"]; ok && strings.Contains(info, "aof_enabled:1") {
+	if fsync != "" && strings.Contains(info, "aof_enabled:1") {
 		said.fsync = fsync
 	}
 	return said, nil
+}
+
+// configOf returns a setting of a server, or "" if it does not tell.
+func configOf(ctx context.Context, node rueidis.Client, name string) (string, error) {
+	config, err := node.Do(ctx, node.B().ConfigGet().Parameter(name).Build()).AsStrMap()
+	if err != nil && !forbidden(err) {
+		return "", err
+	}
+	return config[name], nil
 }
 
 // forbidden reports whether a server refused a command altogether, as managed

@@ -17,12 +17,16 @@ var (
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Lossy   = (*Store)(nil)
 	_ semel.Limited = (*Store)(nil)
+	_ semel.Bounded = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
 )
 
 const (
 	// DefaultPrefix begins the name of everything that is stored.
 	DefaultPrefix = "semel"
+	// MaxReplySize is the most bytes of a reply that are saved, half of the 512
+	// MiB that a server takes for a value unless it is set otherwise.
+	MaxReplySize = 256 << 20
 	// MaxPrefixLength is the length of the longest prefix, in bytes.
 	MaxPrefixLength = 64
 )
@@ -60,6 +64,7 @@ type Store struct {
 	owned  bool // by the store, which closes it
 	cfg    Config
 	class  semel.StoreClass
+	most   int64 // bytes of a reply
 	tags   *[buckets]string
 	clocks *clocks
 	shift  string // of the clock, in a test: the end of the name it is stored under
@@ -111,7 +116,7 @@ func New(ctx context.Context, client rueidis.Client, cfg Config) (*Store, error)
 		s.shift = ":" + cfg.Hooks.ClockShift
 	}
 	var err error
-	if s.class, err = s.inspect(ctx); err != nil {
+	if err = s.inspect(ctx); err != nil {
 		return nil, err
 	}
 	// Every bucket is asked once: its slot is served, and its clock is known.
@@ -172,6 +177,10 @@ func clientOptions(url string) (rueidis.ClientOption, error) {
 // StatementLimit returns for how long after it was sent a step may still run:
 // it carries that time, on the server's clock, and does nothing later.
 func (s *Store) StatementLimit() time.Duration { return statementLimit }
+
+// MaxReply returns the most bytes of a reply that are saved: MaxReplySize, or
+// what the servers take (proto-max-bulk-len) if that is less.
+func (s *Store) MaxReply() int64 { return s.most }
 
 // Class returns semel.DurableUnlessFailover where every server writes a step to
 // its disk before it answers (appendfsync always), else semel.BestEffort.

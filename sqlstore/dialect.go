@@ -31,6 +31,8 @@ type dialect struct {
 	// clear drops temporary tables that stand before those of the store under
 	// their whole names. It is empty where none can.
 	clear string
+	// maxReply asks for the most bytes of a reply that can be saved.
+	maxReply string
 	// numbered placeholders are $1, $2, …; else they are question marks.
 	numbered bool
 

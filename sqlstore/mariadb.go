@@ -66,6 +66,9 @@ func mariadb() *dialect {
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		schema:   "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`.')",
+		// Of a statement, in which a byte may be two, and the other columns. The
+		// driver takes no more than 64 MiB unless it is told to.
+		maxReply: "SELECT GREATEST(LEAST(@@max_allowed_packet, 64 << 20) DIV 2 - 65536, 0)",
 		// A temporary table is of a database, and found before its other tables.
 		clear: "DROP TEMPORARY TABLE IF EXISTS semel_records, semel_audit",
 		// Read in the other order the rows would be locked before they are

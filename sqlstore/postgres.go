@@ -102,6 +102,9 @@ func postgres() *dialect {
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		ignore:   " ON CONFLICT (scope, idempotency_key) DO NOTHING",
+		// A gigabyte is the most for a value, a row as it is read, or a message, in
+		// which a byte may be two characters.
+		maxReply: "SELECT 256 << 20",
 		numbered: true,
 		schema: `SELECT quote_ident(s.name) || '.' FROM unnest(current_schemas(false)) WITH ORDINALITY s (name, n)
 JOIN pg_catalog.pg_tables t ON t.schemaname = s.name AND t.tablename = 'semel_records' WHERE s.name NOT LIKE 'pg\_temp%' ORDER BY n LIMIT 1`,

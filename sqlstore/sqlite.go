@@ -34,6 +34,8 @@ func sqlite() *dialect {
 		now:    now,
 		asked:  now,
 		schema: "SELECT 'main.'",
+		// A row has a thousand million bytes at most.
+		maxReply: "SELECT 512 << 20",
 		// It tests expiry again for the row it deletes, and not only for the
 		// list that it works from.
 		sweep: `DELETE FROM semel_records WHERE id IN (

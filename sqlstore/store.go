@@ -19,6 +19,7 @@ var (
 	_ semel.Classed = (*Store)(nil)
 	_ semel.Auditor = (*Store)(nil)
 	_ semel.Limited = (*Store)(nil)
+	_ semel.Bounded = (*Store)(nil)
 
 	_ semel.Binder[*sql.Tx] = (*Store)(nil)
 )
@@ -50,6 +51,7 @@ type Store struct {
 	business sql.TxOptions
 	class    semel.StoreClass
 	looks    *looks
+	maxReply int64
 	hooks    testhook.Hooks
 }
 
@@ -73,6 +75,9 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 		return nil, unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
 	}
 	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift), class: class, looks: newLooks(), hooks: cfg.Hooks}
+	if err := h.ownRead.QueryRowContext(ctx, h.dialect.maxReply).Scan(&s.maxReply); err != nil {
+		return nil, unavailable(fmt.Errorf("ask how large a reply may be: %w", err))
+	}
 	s.sql = s.fill.statements()
 	s.business.Isolation = cfg.Isolation
 	if cfg.Isolation == sql.LevelDefault {
@@ -132,6 +137,11 @@ func unavailable(err error) error {
 // StatementLimit returns after how long the database gives a statement up by
 // itself; of SQLite, how long it waits for another writer.
 func (s *Store) StatementLimit() time.Duration { return statementLimit }
+
+// MaxReply returns the most bytes of a reply that are saved: 256 MiB in
+// PostgreSQL, 512 MiB in SQLite, and in MariaDB a little less than half of
+// max_allowed_packet as New found it, or of 64 MiB.
+func (s *Store) MaxReply() int64 { return s.maxReply }
 
 // Class returns semel.Durable, or semel.BestEffort where New found that the
 // server does not wait for its disk (PostgreSQL: fsync or synchronous_commit
