@@ -90,9 +90,9 @@ var ruleLine = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL): Test[^/]+/(\S+/\S+) 
 
 func runSuite(t *testing.T, test, brokenStore string) suiteRun {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^"), "-test.v", "-test.timeout=90s")
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+strings.ReplaceAll(test, "/", "$/^"), "-test.v", "-test.timeout=9m")
 	cmd.Env = append(os.Environ(), brokenVariable+"="+brokenStore)
 	out, err := cmd.CombinedOutput()
 	run := suiteRun{passed: map[string]bool{}, failed: map[string]bool{}, output: string(out)}

@@ -64,6 +64,10 @@ func TestMariaDBShowsNoReplyThatIsNotOnDisk(t *testing.T) {
 	}
 	set("1")
 	claimed(t, s, "another") // whose commit flushes all before it
+	// What the server itself logs from now on is no commit's, and has to come to
+	// the disk too.
+	_, err = h.Write.Exec("SET GLOBAL innodb_flush_log_at_timeout = 1")
+	assert.NoError(t, err)
 	for name, read := range reads {
 		assert.NoError(t, read(t.Context()), name)
 	}
