@@ -21,7 +21,7 @@ import (
 )
 
 // scriptsAtOnce is how many demos play a script at a time: they mostly wait.
-const scriptsAtOnce = 6
+const scriptsAtOnce = 4
 
 func TestEveryScriptHoldsOnEveryServer(t *testing.T) {
 	t.Parallel()
@@ -77,10 +77,10 @@ func TestADemoOnAServer(t *testing.T) {
 			t.Parallel()
 			url := server.url(t)
 			d, other := startDemo(t, program, storeVariable+"="+url), startDemo(t, program, storeVariable+"="+url)
-			d.put("/demo/service", `{"lease":"500ms"}`)
 			d.keepsPayments()
 			assert.Equal(t, other.ledger("keyed"), account{}, "another demo's ledger")
-			assert.Equal(t, other.pay("/payments", "k1").Header.Get("Semel-Outcome"), "executed", "the same key in another demo")
+			other.payUntil("k1") // the same key
+			assert.Equal(t, other.ledger("keyed"), paidOnce, "another demo's ledger")
 			other.stop()
 			d.keepsOrders()
 			d.takesWhatIsNoText()
@@ -118,8 +118,7 @@ func asksAsTheDocumentSays(t *testing.T, server demoServer, url string) {
 // keepsPayments pays at all doors and looks for what is kept of it.
 func (d demo) keepsPayments() {
 	d.t.Helper()
-	first, again := d.pay("/payments", "k1"), d.pay("/payments", "k1")
-	assert.Equal(d.t, first.Status, http.StatusCreated, "%s", first.Body)
+	first, again := d.payUntil("k1"), d.payUntil("k1")
 	assert.Equal(d.t, again.Body, first.Body)
 	assert.Equal(d.t, again.Header.Get("Idempotent-Replayed"), "true")
 	assert.Equal(d.t, d.send(http.MethodGet, first.Header.Get("Location"), "").Body, first.Body, "the stored payment")
@@ -177,8 +176,11 @@ func (d demo) takesWhatIsNoText() {
 	long := d.pay("/naive/payments", strings.Repeat("k", 257), "X-Customer-Id", strings.Repeat("c", 1024))
 	assert.Equal(d.t, long.Status, http.StatusCreated, "%s", long.Body)
 	body := strings.Replace(demoOrder, "r_123", `é\t\u0001\ud83d\ude00`, 1)
-	recipient := d.send(http.MethodPost, "/payments", body, "Idempotency-Key", "recipient", "X-Customer-Id", "c\xff")
-	assert.Equal(d.t, recipient.Status, http.StatusCreated, "%s", recipient.Body)
+	var recipient demoAnswer
+	assert.Eventually(d.t, "a payment to somebody with an odd name", func() bool {
+		recipient = d.send(http.MethodPost, "/payments", body, "Idempotency-Key", "recipient", "X-Customer-Id", "c\xff")
+		return recipient.Status == http.StatusCreated
+	})
 	assert.Equal(d.t, d.send(http.MethodGet, recipient.Header.Get("Location"), "").Body, recipient.Body, "the stored payment")
 }
 
@@ -230,9 +232,7 @@ func TestADemoGoesOnWhenItsServerIsBack(t *testing.T) {
 			t.Parallel()
 			server, url, end := start(t)
 			d := startDemo(t, program, storeVariable+"="+url)
-			d.put("/demo/service", `{"lease":"500ms"}`)
-			first := d.pay("/payments", "k1")
-			assert.Equal(t, first.Status, http.StatusCreated, "%s", first.Body)
+			first := d.payUntil("k1")
 			end()
 			away := d.pay("/payments", "k2")
 			assert.Equal(t, away.Status, http.StatusServiceUnavailable, "%s", away.Body)
