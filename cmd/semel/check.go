@@ -2,20 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/semel-dev/semel/check"
+	"github.com/semel-dev/semel/cmd/checkreport"
 )
 
 const checkHelp = `Test from outside whether an HTTP API makes repeated requests safe.
@@ -33,57 +30,41 @@ time. Where replies name nothing, let it count effects:
   semel check http://localhost:8080/payments -d @payment.json \
     --observe http://localhost:8080/ledger --observe-pointer /charges
 
+Several operations are tested from a file (--config semel-check.yaml), or all
+those of an OpenAPI document that declare the key's field:
+
+  semel check http://localhost:8080 --openapi api.yaml --report sarif=check.sarif
+
 Exit codes: 0 safe; 1 not safe; 2 the command line makes no sense; 3 nothing
 failed, and replay, mismatch or concurrency could not be told.
 
 "semel check --list" names the cases, "semel check --explain ID" tells one. The
 guide is docs/check.md.`
 
-// checkFlags are the flags of semel check.
+// checkFlags are the flags of semel check that are not about one operation.
 type checkFlags struct {
-	method, keyHeader, pointer                    string
-	headers                                       []string
-	data, otherData, refusedData, failingData     string
-	tenants, observe, observePointer, authCommand string
-	observeHeaders, ignore, only, skip            []string
-	bareKeys, strict, asJSON, dryRun, list, yes   bool
-	explain                                       string
-	seed                                          uint64
-	rate                                          float64
-	timeout                                       time.Duration
+	checkOptions
+
+	config, openAPI           string
+	reports                   []string
+	asJSON, dryRun, list, yes bool
+	explain                   string
 }
 
 func (f *checkFlags) add(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.method, "request", "X", http.MethodPost, "method of the request")
-	flags.StringArrayVarP(&f.headers, "header", "H", nil, "field of the request, 'Name: value' (repeatable)")
-	flags.StringVarP(&f.data, "data", "d", "", "body of the request, or @FILE; {{unique}} in it is new for each operation")
-	flags.StringVar(&f.pointer, "mismatch-pointer", "", "JSON pointer to the value that is changed for another request under a used key (default: the first number or string)")
-	flags.StringVar(&f.otherData, "mismatch-data", "", "another good body instead, or @FILE")
-	flags.StringVar(&f.refusedData, "refused-data", "", "body that the API refuses with a 4xx, or @FILE")
-	flags.StringVar(&f.failingData, "failing-data", "", "body that the API fails on with a 5xx, or @FILE")
-	flags.StringVar(&f.tenants, "tenant-header", "", "field that tells callers apart, with two of them: 'Name: one,two'")
-	flags.StringVar(&f.observe, "observe", "", "address of JSON that counts the effects")
-	flags.StringVar(&f.observePointer, "observe-pointer", "", "JSON pointer to the number, or the array, that counts them")
-	flags.StringArrayVar(&f.observeHeaders, "observe-header", nil, "field of that request, 'Name: value' (repeatable)")
-	flags.StringArrayVar(&f.ignore, "ignore", nil, "JSON pointer to what differs in each reply and says nothing of the execution (repeatable)")
-	flags.StringVar(&f.authCommand, "auth-command", "", "command that prints fields 'Name: value', asked at the start and after a 401")
-	flags.StringVar(&f.keyHeader, "key-header", "Idempotency-Key", "field that carries the key")
-	flags.BoolVar(&f.bareKeys, "bare-keys", false, "send keys without the quotes of a structured field")
-	flags.StringArrayVar(&f.only, "run", nil, "id of a case, or its beginning, to run (repeatable; default: all)")
-	flags.StringArrayVar(&f.skip, "skip", nil, "id of a case, or its beginning, not to run, with a reason: ID=reason (repeatable)")
-	flags.BoolVar(&f.strict, "strict", false, "let a broken SHOULD fail as a MUST does")
-	flags.Uint64Var(&f.seed, "seed", 1, "chooses where replies are cut")
-	flags.Float64Var(&f.rate, "rate-limit", 0, "requests in a second at most, but for those that are sent at once (0: no limit)")
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one request may take")
+	f.checkOptions.add(flags)
+	flags.StringVar(&f.config, "config", "", "YAML file with several operations (see docs/check.md)")
+	flags.StringVar(&f.openAPI, "openapi", "", "OpenAPI 3 document: test its operations that declare the key's field, at URL")
+	flags.StringArrayVar(&f.reports, "report", nil, "write a report too: FORMAT=FILE with json, junit, md or sarif, the last only with --openapi (repeatable)")
 	flags.BoolVar(&f.list, "list", false, "name the cases, and do nothing")
 	flags.StringVar(&f.explain, "explain", "", "tell what a case is about, and do nothing")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print the request and the cases that would run, and send nothing")
-	flags.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print the requests and the cases that would run, and send nothing")
+	flags.BoolVar(&f.asJSON, "json", false, "print the reports as JSON, a line for each operation")
 	flags.BoolVar(&f.yes, "yes-this-is-a-test-system", false, "allow a host that is not this machine")
 }
 
 func newCheck(s streams) *cobra.Command {
-	var f checkFlags
+	f := checkFlags{checkOptions: defaultCheckOptions()}
 	cmd := &cobra.Command{
 		Use:   "check URL",
 		Short: "Test whether an HTTP API makes repeated requests safe",
@@ -95,10 +76,8 @@ func newCheck(s streams) *cobra.Command {
 				return listCases(s, f.asJSON)
 			case f.explain != "":
 				return explainCase(s, f.explain)
-			case len(args) != 1:
-				return usagef("the address to test is missing, or there is more than one")
 			}
-			return runCheck(cmd.Context(), s, args[0], f)
+			return runCheck(cmd.Context(), s, args, f)
 		},
 	}
 	f.add(cmd.Flags())
@@ -111,141 +90,105 @@ type exitError struct{ code int }
 
 func (e *exitError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
-func runCheck(ctx context.Context, s streams, address string, f checkFlags) error {
-	target, err := f.target(address)
+// operation is one thing to test: where, how, and where it is declared.
+type operation struct {
+	target check.Target
+	config check.Config
+	at     checkreport.Location
+}
+
+// operations reads what is to be tested from the command line and its files.
+func (f *checkFlags) operations(args []string) ([]operation, error) {
+	switch {
+	case f.config != "" && f.openAPI != "":
+		return nil, usagef("--config and --openapi exclude each other")
+	case f.config != "" && len(args) > 0:
+		return nil, usagef("the addresses stand in the file of --config, so %q is too much", args)
+	case f.config != "":
+		return configured(f.config, f.checkOptions)
+	case len(args) != 1:
+		return nil, usagef("the address to test is missing, or there is more than one")
+	case f.openAPI != "":
+		return declared(f.openAPI, args[0], f.checkOptions)
+	}
+	f.URL = args[0]
+	one, err := f.checkOptions.operation()
+	return []operation{one}, err
+}
+
+func runCheck(ctx context.Context, s streams, args []string, f checkFlags) error {
+	all, err := f.operations(args)
 	if err != nil {
 		return err
 	}
-	cfg, err := f.config()
+	files, err := reportFiles(f.reports, f.openAPI != "")
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
-		return dryRun(s, target, cfg)
-	}
-	if !f.yes {
-		if err := onlyHere(target); err != nil {
+	for _, op := range all {
+		if f.yes || f.dryRun {
+			continue
+		}
+		if err := onlyHere(op.target); err != nil {
 			return err
 		}
 	}
-	if !f.asJSON {
-		cfg.ProgressFunc = func(finding check.Finding) { printFinding(s.out, finding) }
+	if f.dryRun {
+		return dryRun(s, all)
 	}
-	report, err := check.Run(ctx, target, cfg)
-	if report == nil {
-		return &usageError{err}
+	var done []checkreport.Checked
+	for _, op := range all {
+		report, err := checkOne(ctx, s, op, f.asJSON)
+		if err != nil {
+			return err
+		}
+		done = append(done, checkreport.Checked{Report: report, At: op.at})
 	}
-	if err != nil {
+	if err := writeReports(files, done); err != nil {
 		return err
 	}
-	if f.asJSON {
-		printJSON(s.out, report)
-	} else {
-		printReport(s.out, report, target.KeyHeader)
-	}
-	if code := report.ExitCode(); code != exitDone {
+	if code := exitCodeOf(done); code != exitDone {
 		return &exitError{code}
 	}
 	return nil
 }
 
-// target reads the flags that say what is tested.
-func (f *checkFlags) target(address string) (check.Target, error) {
-	t := check.Target{
-		Method: strings.ToUpper(f.method), URL: address, MismatchPointer: f.pointer,
-		Ignore: f.ignore, KeyHeader: f.keyHeader, BareKeys: f.bareKeys,
-	}
-	var err error
-	if t.Header, err = parseFields("--header", f.headers); err != nil {
-		return t, err
-	}
-	for _, body := range []struct {
-		flag, text string
-		into       *[]byte
-	}{
-		{"--data", f.data, &t.Body},
-		{"--mismatch-data", f.otherData, &t.OtherBody},
-		{"--refused-data", f.refusedData, &t.RefusedBody},
-		{"--failing-data", f.failingData, &t.FailingBody},
-	} {
-		if *body.into, err = readData(body.flag, body.text); err != nil {
-			return t, err
+// checkOne tests one operation and prints what it finds.
+func checkOne(ctx context.Context, s streams, op operation, asJSON bool) (*check.Report, error) {
+	if !asJSON {
+		title := fmt.Sprintf("%s %s\n\n", op.target.Method, op.target.URL)
+		op.config.ProgressFunc = func(finding check.Finding) {
+			fmt.Fprint(s.out, title)
+			title = ""
+			printFinding(s.out, finding)
 		}
 	}
-	if f.tenants != "" {
-		name, values, _ := strings.Cut(f.tenants, ":")
-		one, two, found := strings.Cut(values, ",")
-		if !found {
-			return t, usagef("--tenant-header must be 'Name: one,two', not %q", f.tenants)
-		}
-		t.TenantHeader, t.Tenants = strings.TrimSpace(name), [2]string{strings.TrimSpace(one), strings.TrimSpace(two)}
+	report, err := check.Run(ctx, op.target, op.config)
+	switch {
+	case report == nil:
+		return nil, &usageError{err}
+	case err != nil:
+		return nil, err
+	case asJSON:
+		printJSON(s.out, report)
+	default:
+		printReport(s.out, report, op.target.KeyHeader)
 	}
-	if (f.observe == "") != (f.observePointer == "") {
-		return t, usagef("--observe and --observe-pointer go together")
-	}
-	if f.observe != "" {
-		header, err := parseFields("--observe-header", f.observeHeaders)
-		if err != nil {
-			return t, err
-		}
-		t.Observe = &check.Observe{URL: f.observe, Pointer: f.observePointer, Header: header}
-	}
-	if f.authCommand != "" {
-		t.AuthorizeFunc = func(ctx context.Context) (http.Header, error) { return askCommand(ctx, f.authCommand) }
-	}
-	return t, nil
+	return report, nil
 }
 
-// config reads the flags that say how it is tested.
-func (f *checkFlags) config() (check.Config, error) {
-	cfg := check.Config{Run: f.only, Strict: f.strict, Seed: f.seed, RequestsPerSecond: f.rate, Timeout: f.timeout, Skip: make(map[string]string)}
-	for _, text := range f.skip {
-		id, why, found := strings.Cut(text, "=")
-		if !found || why == "" {
-			return cfg, usagef("--skip must be ID=reason, not %q: who reads the report wants to know why", text)
+// exitCodeOf is the worst of all: not safe, then what could not be told.
+func exitCodeOf(done []checkreport.Checked) int {
+	worst := exitDone
+	for _, c := range done {
+		switch code := c.Report.ExitCode(); {
+		case code == exitFailed:
+			return exitFailed
+		case code != exitDone:
+			worst = code
 		}
-		cfg.Skip[id] = why
 	}
-	return cfg, nil
-}
-
-func parseFields(flag string, lines []string) (http.Header, error) {
-	h := make(http.Header)
-	for _, line := range lines {
-		name, value, found := strings.Cut(line, ":")
-		if name = strings.TrimSpace(name); !found || name == "" {
-			return nil, usagef("%s must be 'Name: value', not %q", flag, line)
-		}
-		h.Add(name, strings.TrimSpace(value))
-	}
-	return h, nil
-}
-
-func readData(flag, text string) ([]byte, error) {
-	if text == "" {
-		return nil, nil
-	}
-	name, isFile := strings.CutPrefix(text, "@")
-	if !isFile {
-		return []byte(text), nil
-	}
-	body, err := os.ReadFile(name)
-	if err != nil {
-		return nil, usagef("%s: %w", flag, err)
-	}
-	return body, nil
-}
-
-// askCommand runs a command of the user's and reads the fields that it prints.
-func askCommand(ctx context.Context, command string) (http.Header, error) {
-	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output() //nolint:gosec // the user's own command, as asked.
-	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return nil, fmt.Errorf("--auth-command: %w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return nil, fmt.Errorf("--auth-command: %w", err)
-	}
-	return parseFields("what --auth-command prints", strings.Split(strings.TrimSpace(string(out)), "\n"))
+	return worst
 }
 
 // onlyHere refuses to send anything to another machine: a check makes real
@@ -258,7 +201,7 @@ func onlyHere(t check.Target) error {
 	for _, address := range addresses {
 		u, err := url.Parse(address)
 		if err != nil {
-			return usagef("%w", err)
+			return &usageError{err}
 		}
 		host := u.Hostname()
 		if ip := net.ParseIP(host); host != "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -266,4 +209,8 @@ func onlyHere(t check.Target) error {
 		}
 	}
 	return nil
+}
+
+func defaultCheckOptions() checkOptions {
+	return checkOptions{Request: http.MethodPost, KeyHeader: "Idempotency-Key", Seed: 1, Timeout: 30 * time.Second}
 }

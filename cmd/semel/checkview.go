@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/semel-dev/semel/check"
+	"github.com/semel-dev/semel/cmd/checkreport"
 )
 
 func printFinding(w io.Writer, f check.Finding) {
@@ -80,16 +85,55 @@ func explainCase(s streams, id string) error {
 }
 
 // dryRun prints what would be sent.
-func dryRun(s streams, t check.Target, cfg check.Config) error {
-	cases, err := cfg.Selected()
-	if err != nil {
-		return &usageError{err}
+func dryRun(s streams, all []operation) error {
+	for _, op := range all {
+		cases, err := op.config.Selected()
+		if err != nil {
+			return &usageError{err}
+		}
+		fmt.Fprintf(s.out, "%s %s\n%s: a new key for each operation\n", op.target.Method, op.target.URL, op.target.KeyHeader)
+		check.Masked(op.target.Header).Write(s.out) //nolint:errcheck // a reader that has left cannot be told so.
+		fmt.Fprintf(s.out, "\n%s\n\n", op.target.Body)
+		for _, c := range cases {
+			fmt.Fprintf(s.out, "%-28s %s\n", c.ID, c.Sends)
+		}
 	}
-	fmt.Fprintf(s.out, "%s %s\n%s: a new key for each operation\n", t.Method, t.URL, t.KeyHeader)
-	check.Masked(t.Header).Write(s.out) //nolint:errcheck // a reader that has left cannot be told so.
-	fmt.Fprintf(s.out, "\n%s\n\n", t.Body)
-	for _, c := range cases {
-		fmt.Fprintf(s.out, "%-28s %s\n", c.ID, c.Sends)
+	return nil
+}
+
+// reportFile is a report to be written.
+type reportFile struct {
+	format checkreport.Format
+	path   string
+}
+
+// reportFiles reads --report, before anything is sent.
+func reportFiles(wanted []string, located bool) ([]reportFile, error) {
+	var files []reportFile
+	for _, text := range wanted {
+		name, path, _ := strings.Cut(text, "=")
+		format := checkreport.Formats[name]
+		switch {
+		case format == nil || path == "":
+			return nil, usagef("--report must be FORMAT=FILE, with a format of %s, not %q",
+				strings.Join(slices.Sorted(maps.Keys(checkreport.Formats)), ", "), text)
+		case name == checkreport.SARIF && !located:
+			return nil, usagef("--report sarif=… needs --openapi: each of its results points to a line of a file")
+		}
+		files = append(files, reportFile{format, path})
+	}
+	return files, nil
+}
+
+func writeReports(files []reportFile, all []checkreport.Checked) error {
+	for _, f := range files {
+		var text bytes.Buffer
+		if err := f.format(&text, all); err != nil {
+			return fmt.Errorf("--report %s: %w", f.path, err)
+		}
+		if err := os.WriteFile(f.path, text.Bytes(), 0o644); err != nil { //nolint:gosec // a report for others.
+			return fmt.Errorf("--report: %w", err)
+		}
 	}
 	return nil
 }
