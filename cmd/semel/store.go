@@ -79,8 +79,8 @@ func (at *location) isRedis() bool {
 	return false
 }
 
-// findDatabase returns the SQL database at a location. With openStore it is the
-// one place that knows which store a URL names.
+// findDatabase returns the SQL database at a location. It and isRedis are what
+// knows which store a URL names.
 func (at *location) findDatabase() (*sqlDatabase, error) {
 	switch at.scheme {
 	case "sqlite":

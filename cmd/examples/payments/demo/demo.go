@@ -254,7 +254,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	})
 	running.Go(func() { d.crowd.Run(ctx) }) //nolint:errcheck // it ends with ctx and has no other error.
 	<-ctx.Done()
-	d.drain()
+	supervise.Drain(d.server, drainWithin) //nolint:errcheck // what was dropped is dropped.
 	stop()
 	running.Wait()
 	err := d.close()
@@ -262,15 +262,6 @@ func (d *Demo) Run(ctx context.Context) error {
 		err = errors.Join(cause, err)
 	}
 	return err
-}
-
-// drain lets requests finish for a while, then drops them.
-func (d *Demo) drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
-	defer cancel()
-	if d.server.Shutdown(ctx) != nil {
-		d.server.Close()
-	}
 }
 
 func (d *Demo) close() error {

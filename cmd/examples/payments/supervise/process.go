@@ -95,13 +95,6 @@ func New(cfg Config) (*Process, error) {
 	return &Process{cfg: cfg, up: make(chan struct{})}, nil
 }
 
-// PID returns the process id of the child that is up, or zero.
-func (p *Process) PID() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pid
-}
-
 // Wait waits until a child is up and returns its address.
 func (p *Process) Wait(ctx context.Context) (string, error) {
 	for {

@@ -53,12 +53,12 @@ func Serve(ctx context.Context, listen string, handler http.Handler, stdout io.W
 		return err
 	case <-ctx.Done():
 	}
-	return stop(server)
+	return Drain(server, drainWithin)
 }
 
-// stop lets requests finish for a while, then drops them.
-func stop(server *http.Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+// Drain stops a server: it lets requests finish for a while, then drops them.
+func Drain(server *http.Server, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	err := server.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
