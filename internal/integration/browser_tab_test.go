@@ -47,6 +47,47 @@ func startChromium(t *testing.T) context.Context {
 	return ctx
 }
 
+// stage has what every test of the page needs: a browser, and the demo to start.
+type stage struct {
+	browser context.Context
+	program string
+}
+
+func newStage(t *testing.T) stage {
+	t.Helper()
+	return stage{browser: startChromium(t), program: buildDemo(t)}
+}
+
+// open opens a page of a new demo.
+func (s stage) open(t *testing.T, scripts bool, query string) (tab, demo) {
+	t.Helper()
+	d := startDemo(t, s.program)
+	b := openTab(t, s.browser, scripts)
+	b.open(d.base + "/" + query)
+	if scripts {
+		b.waitFor("#plain[hidden]")
+	}
+	return b, d
+}
+
+// opener opens a page of a new demo, beside all the others.
+type opener func(t *testing.T, query string) (tab, demo)
+
+// bothWays plays with JavaScript and without.
+func (s stage) bothWays(t *testing.T, play func(t *testing.T, scripts bool, start opener)) {
+	t.Helper()
+	for name, scripts := range map[string]bool{"with JavaScript": true, "without JavaScript": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, scripts, func(t *testing.T, query string) (tab, demo) {
+				t.Helper()
+				t.Parallel()
+				return s.open(t, scripts, query)
+			})
+		})
+	}
+}
+
 // tab is one tab, with cookies and storage of its own.
 type tab struct {
 	t       *testing.T
