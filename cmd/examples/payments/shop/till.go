@@ -39,7 +39,7 @@ var (
 	keyed = till{
 		Door: payments.Keyed, Keyed: true, Safe: true,
 		Title: "Semel",
-		About: "The key is claimed first. Payment and answer are saved together.",
+		About: "The key is claimed first. The answer is saved, and a repeat gets it.",
 	}
 )
 
