@@ -12,8 +12,8 @@ func configError(format string, args ...any) error {
 
 // unavailable is the one place where an error of the server or of the client
 // becomes Semel's. All of them are: what a node says that is being replaced
-// (MOVED, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, MISCONF) as well as a
-// connection that broke.
+// (MOVED, CLUSTERDOWN, TRYAGAIN, LOADING, READONLY, MASTERDOWN, MISCONF) as well
+// as a connection that broke.
 func unavailable(err error) error {
 	if errors.Is(err, semel.ErrStoreUnavailable) {
 		return err

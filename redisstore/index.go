@@ -43,7 +43,7 @@ type page struct {
 func (s *Store) page(ctx context.Context, bucket int, part, from string, offset, limit int) (page, error) {
 	sent := time.Now()
 	args := []string{part, strconv.Itoa(offset), strconv.Itoa(limit), from}
-	words, err := rangeScript.Exec(ctx, s.client, s.withShift(bucket, s.placeIn(bucket, "").index()), args).ToArray()
+	words, err := s.exec(ctx, rangeScript, s.withShift(bucket, s.placeIn(bucket, "").index()), args)
 	if err != nil {
 		return page{}, err
 	}

@@ -182,7 +182,7 @@ func (s *Store) send(ctx context.Context, st *step) (answer, error) {
 		until = d
 	}
 	args := st.args(s.clocks.there(st.at.bucket, until))
-	words, err := stepScript.Exec(ctx, s.client, st.keys(s.shift), args).ToArray()
+	words, err := s.exec(ctx, stepScript, st.keys(s.shift), args)
 	if err != nil {
 		return answer{}, err
 	}

@@ -61,7 +61,8 @@ type Config struct {
 // its methods match semel.ErrStoreUnavailable.
 type Store struct {
 	client rueidis.Client
-	owned  bool // by the store, which closes it
+	owned  bool   // by the store, which closes it
+	conns  *conns // of one server, by Open; else nil
 	cfg    Config
 	class  semel.StoreClass
 	most   int64 // bytes of a reply
@@ -86,6 +87,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	known := &conns{open: map[*leavable]struct{}{}}
+	if opts.ForceSingleClient {
+		opts.DialCtxFn = known.through(opts.DialCtxFn)
+	}
 	client, err := rueidis.NewClient(opts)
 	if err != nil {
 		if client != nil {
@@ -99,6 +104,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
+	if opts.ForceSingleClient {
+		s.conns = known
+	}
 	return s, nil
 }
 

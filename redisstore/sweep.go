@@ -114,7 +114,7 @@ const turnBucket = 0
 func (s *Store) SweepTurn(ctx context.Context, d time.Duration) (bool, error) {
 	sent := time.Now()
 	keys := s.withShift(turnBucket, s.tags[turnBucket]+":swept")
-	words, err := turnScript.Exec(ctx, s.client, keys, []string{micros(d)}).ToArray()
+	words, err := s.exec(ctx, turnScript, keys, []string{micros(d)})
 	if err != nil {
 		return false, unavailable(err)
 	}
