@@ -178,6 +178,9 @@ func (d *driver) ask(ctx context.Context, p *payment, to *worker) (answer, error
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", p.key)
 	req.Header.Set(accountHeader, p.account)
+	if p.slow {
+		req.Header.Set(slowHeader, "yes")
+	}
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return answer{}, err

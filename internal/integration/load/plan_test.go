@@ -21,6 +21,9 @@ const (
 	// maxDown is how long a server may be left down, beyond its own start. Every
 	// other time it is down for longDown more: longer than a finish is repeated.
 	maxDown, longDown = 300 * time.Millisecond, 1500 * time.Millisecond
+	// slowOnes is how many slow payments a worker has when it is frozen. Others
+	// ask for them too, so that they are taken over meanwhile.
+	slowOnes = 5
 )
 
 // service is part of every operation id.
@@ -31,6 +34,7 @@ type payment struct {
 	account string
 	key     string
 	amount  int64
+	slow    bool // its work takes so long that a worker can be frozen amid it
 }
 
 func (p *payment) scope() string { return "account:" + p.account }
@@ -72,11 +76,7 @@ type plan struct {
 func newPlan(seed uint64, payments, restarts, freezes int) *plan {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	p := &plan{seed: seed, payments: make([]payment, payments)}
-	type placed struct {
-		sending
-
-		at float64
-	}
+	p.strikes = drawStrikes(rng, payments, restarts, freezes)
 	var all []placed
 	for n := range payments {
 		p.payments[n] = payment{
@@ -84,27 +84,52 @@ func newPlan(seed uint64, payments, restarts, freezes int) *plan {
 			key:     fmt.Sprintf("load-%d-%d", seed, n/accounts),
 			amount:  1 + rng.Int64N(9999),
 		}
+		var mine []placed
 		for i := range leastSends + rng.IntN(mostSends-leastSends+1) {
 			at := float64(n)
 			if i > 0 && rng.IntN(2) == 0 {
 				at += rng.ExpFloat64() * float64(payments) / 4
 			}
-			all = append(all, placed{sending{n, rng.IntN(workers)}, at})
+			mine = append(mine, placed{sending{n, rng.IntN(workers)}, at})
 		}
+		for _, s := range p.strikes {
+			if s.freeze && n >= s.at-slowOnes && n < s.at {
+				p.payments[n].slow = true
+				mine[0].worker, mine[1].worker = s.worker, (s.worker+1)%workers
+				mine[1].at = float64(n)
+			}
+		}
+		all = append(all, mine...)
 	}
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
 	for _, s := range all {
 		p.sendings = append(p.sendings, s.sending)
 	}
+	for i := range p.strikes {
+		s := &p.strikes[i]
+		s.at = slices.IndexFunc(all, func(of placed) bool { return of.at >= float64(s.at) })
+	}
+	return p
+}
+
+// placed is a sending with its place among the payments.
+type placed struct {
+	sending
+
+	at float64
+}
+
+// drawStrikes draws what strikes, each by the payment that is new then. Freezes
+// come after every other restart, and at the end.
+func drawStrikes(rng *rand.Rand, payments, restarts, freezes int) []strike {
+	var all []strike
 	total := restarts + freezes
 	for i := range total {
-		at := float64(payments) * float64(i+1) / float64(total+1)
 		s := strike{
-			at:     slices.IndexFunc(all, func(s placed) bool { return s.at >= at }),
+			at:     payments * (i + 1) / (total + 1),
 			worker: rng.IntN(workers),
 			down:   time.Duration(rng.Int64N(int64(maxDown))),
 		}
-		// Freezes come after every other restart, and at the end.
 		if s.freeze = freezes > 0 && (i%2 == 1 || restarts == 0); s.freeze {
 			freezes--
 		} else {
@@ -113,9 +138,9 @@ func newPlan(seed uint64, payments, restarts, freezes int) *plan {
 		if i%2 == 1 {
 			s.down += longDown
 		}
-		p.strikes = append(p.strikes, s)
+		all = append(all, s)
 	}
-	return p
+	return all
 }
 
 // sum is the money of all payments.

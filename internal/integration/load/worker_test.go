@@ -56,8 +56,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// accountHeader says whose payment it is.
-const accountHeader = "X-Account"
+const (
+	// accountHeader says whose payment it is.
+	accountHeader = "X-Account"
+	// slowHeader says that its work is to take slowWork.
+	slowHeader = "X-Slow"
+	slowWork   = 500 * time.Millisecond
+)
 
 func scope(r *http.Request) (string, error) {
 	account := r.Header.Get(accountHeader)
@@ -147,7 +152,10 @@ func (t *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if t.work > 0 {
+	switch {
+	case r.Header.Get(slowHeader) != "":
+		<-time.After(slowWork)
+	case t.work > 0:
 		<-time.After(mathrand.N(t.work))
 	}
 	line, err := json.Marshal(e)
