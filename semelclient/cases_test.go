@@ -65,6 +65,7 @@ func TestExpiryPolicy(t *testing.T) {
 		{"the shortest counts where no route is ours", published(`{"endpoints":[{"path":"/a","retention":172800},{"path":"/b","retention":3600}]}`), 2 * time.Hour, false},
 		{"a page that is no document", status(200, "body", "<html>"), 23 * time.Hour, true},
 		{"rules that cannot be read", status(500), 2 * time.Hour, false},
+		{"an intent of 50 min, rules that cannot be read", status(500), 50 * time.Minute, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

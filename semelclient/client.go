@@ -48,8 +48,9 @@ const (
 )
 
 // Intend makes an intent of a request and stores it. Not a byte is sent. The key
-// is the one in header, in Config.KeyHeader, or else a new UUIDv7. Keep it with
-// what the intent is for, before Do: after a crash it tells the two belong together.
+// is the one in header, in Config.KeyHeader, or else a new UUIDv7. One that is
+// kept with what the intent is for, before this call, finds the two together again
+// after a crash.
 //
 // The error matches ErrIntentInvalid or semel.ErrKeyInvalid, or ErrIntentKnown
 // if the key has an intent already, or ErrIntentStore. Nothing was sent and

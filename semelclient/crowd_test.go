@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/semelclient"
+	"github.com/semel-dev/semel/semelclient/retry"
 )
 
 func TestADeadServiceIsNotKeptDownByItsCallers(t *testing.T) {
@@ -33,12 +34,15 @@ func TestADeadServiceIsNotKeptDownByItsCallers(t *testing.T) {
 		work.Wait()
 		waves := make(map[int]int) // requests in each tenth of a second
 		last := 0
-		first := 0
+		first, inMinute := 0, callers
 		for _, r := range s.requests() {
 			at := r.at.Sub(begun)
 			if at == 0 {
 				first++
 				continue
+			}
+			if at < time.Minute {
+				inMinute++
 			}
 			tenth := int(at / (100 * time.Millisecond))
 			waves[tenth]++
@@ -47,13 +51,14 @@ func TestADeadServiceIsNotKeptDownByItsCallers(t *testing.T) {
 		assert.Equal(t, first, callers)
 		got := len(s.requests())
 		assert.True(t, got > callers+callers/10, "there are retries: %d requests of %d callers", got, callers)
-		// A minute allows a fifth; the second minute, without new requests, ten.
-		assert.True(t, got <= callers*12/10+10, "%d requests of %d callers", got, callers)
+		// A minute allows a fifth; the second one, without new requests, the reserve.
+		assert.True(t, inMinute <= callers*12/10, "%d requests of %d callers in a minute", inMinute, callers)
+		assert.True(t, got <= callers*12/10+retry.Reserve, "%d requests of %d callers", got, callers)
 		highest := 0
 		for _, n := range waves {
 			highest = max(highest, n)
 		}
-		assert.True(t, highest <= 10, "no wave comes back together: %d within a tenth of a second", highest)
+		assert.True(t, highest <= 2*retry.Reserve, "no wave comes back together: %d within a tenth of a second", highest)
 		assert.True(t, last > 500, "some are left for when it is back: the last one after %d tenths", last)
 		if os.Getenv("SEMEL_LONG") != "" {
 			for tenth := range last + 1 {

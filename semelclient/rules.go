@@ -20,6 +20,8 @@ const (
 	// freshFor is how old an intent may be without a look at the rules: no
 	// service forgets a key within it.
 	freshFor = time.Minute
+	// blindFor is how old one may be that is sent while the rules cannot be read.
+	blindFor = time.Hour
 	// rulesFor is how long published rules are believed.
 	rulesFor = 5 * time.Minute
 	// maxRules bounds the document, in bytes.
@@ -54,6 +56,11 @@ func (t *task) tooOld(ctx context.Context) (bool, error) {
 	}
 	retention, err := t.client.retention(ctx, t.in)
 	if err != nil {
+		// A service without rules may answer anything there. One that forgets a
+		// key within the hour says so.
+		if age < min(blindFor, t.client.cfg.Retention) {
+			return false, ctx.Err()
+		}
 		return false, err
 	}
 	return age+t.client.cfg.AttemptTimeout >= retention, nil

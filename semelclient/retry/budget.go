@@ -11,7 +11,7 @@ const (
 	Ratio = 0.2
 	// Reserve is how many retries are always allowed, so that a caller alone
 	// can retry at all.
-	Reserve = 10
+	Reserve = 30
 	// Window is the time over which both are counted.
 	Window = time.Minute
 )
