@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,9 +80,7 @@ func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) //nolint:forbidigo // it cuts the connection.
 	}
 	defer resp.Body.Close()
-	for name, values := range resp.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.StatusCode)
 	io.Copy(w, resp.Body)
 }
@@ -92,12 +92,9 @@ func (p *tap) see(r *http.Request, body string) int {
 	p.requests++
 	p.tries[r.Header.Get(tryHeader)]++
 	line := strings.Join(r.Header["Idempotency-Key"], ",") + " " + r.Method + " " + r.URL.Path
-	for _, known := range p.sent[body] {
-		if known == line {
-			return p.random.IntN(100)
-		}
+	if !slices.Contains(p.sent[body], line) {
+		p.sent[body] = append(p.sent[body], line)
 	}
-	p.sent[body] = append(p.sent[body], line)
 	return p.random.IntN(100)
 }
 
