@@ -27,9 +27,9 @@ func (e *evidence) String() string {
 	}
 	requests := e.requests()
 	return fmt.Sprintf("seed %d: %d keys sent %d times in %d requests, %d executed, %d of the runs repeated; answers: %s; "+
-		"%s%d restarts, %d freezes, longest without a 2xx %v; %d keys were told to be unknown, %d open in the end (%d settled as not applied, the others resumed); %v, %.0f requests/s",
+		"%s%d restarts, %d freezes, longest without a 2xx %v, longest that the server was down %v; %d keys were told to be unknown, %d open in the end (%d settled as not applied, the others resumed); %v, %.0f requests/s",
 		e.plan.seed, len(e.plan.payments), len(e.plan.sendings), requests, len(executed), len(e.runs)-len(executed), e.counts(),
-		connections, restarts, freezes, e.outage.Round(time.Millisecond), unknown, len(e.open), e.settled,
+		connections, restarts, freezes, e.outage.Round(time.Millisecond), e.down.Round(time.Millisecond), unknown, len(e.open), e.settled,
 		e.took.Round(100*time.Millisecond), float64(requests)/e.took.Seconds())
 }
 

@@ -27,7 +27,8 @@ type evidence struct {
 	outage    time.Duration
 	recovered []int // 2xx of each worker since the server last went down
 
-	connections int // to the server when the load was over; zero where nobody counts them
+	down        time.Duration // the longest time that the server itself was
+	connections int           // to the server when the load was over; zero where nobody counts them
 
 	runs       []effect       // the journal: each time that the handler came to its end
 	runsBefore int            // how many of them had happened when the load was over

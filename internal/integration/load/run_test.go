@@ -82,7 +82,7 @@ func (r *run) load(ctx context.Context, e *evidence) error {
 		}
 	}
 	struck := make(chan error, 1)
-	go func() { struck <- r.strikeAll(ctx, d) }()
+	go func() { struck <- r.strikeAll(ctx, d, e) }()
 	begun := time.Now()
 	d.run(ctx, workers*r.Connections)
 	e.took = time.Since(begun)
@@ -96,7 +96,7 @@ func (r *run) load(ctx context.Context, e *evidence) error {
 }
 
 // strikeAll lets happen what the plan has, one after the other.
-func (r *run) strikeAll(ctx context.Context, d *driver) error {
+func (r *run) strikeAll(ctx context.Context, d *driver, e *evidence) error {
 	for s := range d.strikes {
 		if s.freeze {
 			if err := d.fleet[s.worker].freeze(ctx, r.Lease+r.Lease/2); err != nil {
@@ -104,12 +104,14 @@ func (r *run) strikeAll(ctx context.Context, d *driver) error {
 			}
 			continue
 		}
+		begun := time.Now()
 		stop(r.server)
 		d.down()
 		<-time.After(s.down)
 		if err := r.server.Start(); err != nil {
 			return fmt.Errorf("start the server again: %w", err)
 		}
+		e.down = max(e.down, time.Since(begun))
 	}
 	return nil
 }
