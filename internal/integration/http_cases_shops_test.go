@@ -47,13 +47,35 @@ type shopStore interface {
 // shopKind is a kind of store that shops keep their records and rows in.
 type shopKind struct {
 	name string
-	// empty returns an empty store for t, in a database that later tests of
-	// whole may have.
-	empty func(whole, t testing.TB) shopStore
+	// fresh returns a store that is new.
+	fresh func(t testing.TB) shopStore
 	// open opens a store in a process of its own, until that ends.
 	open func(ctx context.Context, address string) (business, error)
 	// server is where the store's is; nil where there is none.
 	server func(t testing.TB) (addr string)
+}
+
+// emptiedShops are open stores of which tests have left nothing: to make a
+// database, and to open it, takes longer than most of them.
+var emptiedShops emptied[shopStore]
+
+// empty returns a store without a record for t, which later tests of whole may
+// have.
+func (k *shopKind) empty(whole, t testing.TB) shopStore {
+	t.Helper()
+	s, ok := emptiedShops.take(whole, k.name)
+	if !ok {
+		s = k.fresh(whole)
+	}
+	if reusable, ok := s.(interface{ clear(t testing.TB) }); ok {
+		t.Cleanup(func() {
+			if !t.Failed() {
+				reusable.clear(t)
+				emptiedShops.put(whole, k.name, s)
+			}
+		})
+	}
+	return s
 }
 
 // shopWay is a kind of store and the mode that it is used in.
@@ -69,11 +91,11 @@ type shopWay struct {
 func (on shopWay) String() string { return on.kind.name + ", " + on.mode.String() }
 
 var (
-	onSQLite   = &shopKind{"SQLite", emptySQLiteShop, openSQLiteShop, nil}
-	onPgx      = &shopKind{"PostgreSQL by pgx", emptyPgxShop, openPgxShop, postgresAddr}
+	onSQLite   = &shopKind{"SQLite", newSQLiteShop, openSQLiteShop, nil}
+	onPgx      = &shopKind{"PostgreSQL by pgx", freshPgxShop, openPgxShop, postgresAddr}
 	onPostgres = sqlShops("PostgreSQL", postgresAddr)
 	onMariaDB  = sqlShops("MariaDB", mariadbAddr)
-	onRedis    = &shopKind{"Redis", emptyRedisShop, openRedisShop, redisAddr}
+	onRedis    = &shopKind{"Redis", newRedisShop, openRedisShop, redisAddr}
 )
 
 func postgresAddr(t testing.TB) string { t.Helper(); return services.SharedPostgres(t).Addr() }
@@ -140,7 +162,7 @@ func sellIn(ctx context.Context, mode semel.Mode, db *sql.DB, insert, key string
 
 type sqliteShop struct{ *sqliteStore }
 
-func emptySQLiteShop(_, t testing.TB) shopStore { return sqliteShop{newSQLite(t)} }
+func newSQLiteShop(t testing.TB) shopStore { return sqliteShop{newSQLite(t)} }
 
 func openSQLiteShop(ctx context.Context, address string) (business, error) {
 	s, err := openSQLite(ctx, "sqlite", address)
@@ -179,7 +201,7 @@ type sqlShop struct{ *sqlStore }
 func sqlShops(way string, server func(testing.TB) string) *shopKind {
 	return &shopKind{
 		name:  way,
-		empty: func(whole, t testing.TB) shopStore { return sqlShop{emptySQL(whole, t, way)} },
+		fresh: func(t testing.TB) shopStore { return sqlShop{newSQL(t, way)} },
 		open: func(ctx context.Context, address string) (business, error) {
 			s, err := openSQL(ctx, way, address)
 			return sqlShop{s}, err
@@ -211,11 +233,9 @@ type pgxShop struct {
 	beside *sql.DB // the business of leased mode
 }
 
-const pgxWay = "prepared statements"
-
-func emptyPgxShop(whole, t testing.TB) shopStore {
+func freshPgxShop(t testing.TB) shopStore {
 	t.Helper()
-	return newPgxShop(t, emptyPgx(whole, t, pgxWay))
+	return newPgxShop(t, newPgx(t, pgxConfig{}))
 }
 
 func newPgxShop(t testing.TB, s *pgxStore) shopStore {
@@ -266,7 +286,7 @@ func (s pgxShop) address() string { return s.url }
 // redisShop keeps its rows in a list of the same server.
 type redisShop struct{ *redisStore }
 
-func emptyRedisShop(_, t testing.TB) shopStore {
+func newRedisShop(t testing.TB) shopStore {
 	t.Helper()
 	return redisShop{newRedis(t, services.SharedRedis(t).URL())}
 }

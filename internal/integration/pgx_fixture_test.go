@@ -132,13 +132,19 @@ func emptyPgx(whole, t testing.TB, way string) *pgxStore {
 		if t.Failed() {
 			return
 		}
-		assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, postgresBusy) == 0 })
-		s.exec(t, postgresEmpty)
-		s.exec(t, `UPDATE semel_test.shift SET micros = 0`)
-		s.exec(t, `UPDATE semel_sweep SET taken = 0`)
+		s.clear(t)
 		emptiedPgx.put(whole, way, url)
 	})
 	return s
+}
+
+// clear leaves nothing of a test that changed nothing but rows.
+func (s *pgxStore) clear(t testing.TB) {
+	t.Helper()
+	assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, postgresBusy) == 0 })
+	s.exec(t, postgresEmpty)
+	s.exec(t, `UPDATE semel_test.shift SET micros = 0`)
+	s.exec(t, `UPDATE semel_sweep SET taken = 0`)
 }
 
 func (s *pgxStore) exec(t testing.TB, sql string, args ...any) {

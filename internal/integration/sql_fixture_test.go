@@ -318,13 +318,21 @@ func emptySQL(whole, t testing.TB, way string) *sqlStore {
 		if t.Failed() {
 			return
 		}
-		assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, s.server.busy) == 0 })
-		for _, statement := range append(s.server.empty, "UPDATE clock SET micros = 0", "UPDATE semel_sweep SET taken = 0") {
-			s.exec(t, statement)
-		}
+		s.clear(t)
 		emptiedSQL.put(whole, way, db)
 	})
 	return s
+}
+
+// clear leaves nothing of a test that changed nothing but rows.
+func (s *sqlStore) clear(t testing.TB) {
+	t.Helper()
+	assert.Eventually(t, "nothing of the test's is at work", func() bool { return s.number(t, s.server.busy) == 0 })
+	for _, statement := range s.server.empty {
+		s.exec(t, statement)
+	}
+	s.exec(t, "UPDATE clock SET micros = 0")
+	s.exec(t, "UPDATE semel_sweep SET taken = 0")
 }
 
 // by returns the store again, opened by another driver.
