@@ -34,7 +34,7 @@ fuzz: ## Fuzz each target for FUZZTIME (100000x, which takes some seconds)
 	@.ci/fuzz $(FUZZTIME)
 
 long: services ## Run the long proofs: big storms, then some minutes on each fuzz target
-	@SEMEL_LONG=1 go test -timeout 60m -count=1 -json work | go run ./internal/testreport
+	@SEMEL_LONG=1 go test -timeout 150m -count=1 -json work | go run ./internal/testreport
 	@.ci/fuzz 3000000x
 
 services: ## Install what the tests need beside Go: a browser, curl, database servers (root on Debian)
