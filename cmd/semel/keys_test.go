@@ -241,6 +241,22 @@ func TestSettlingSaysWhatTheKeyWasAndWhatItIs(t *testing.T) {
 	}
 }
 
+func TestSettlingAsDoneMayGiveTheReply(t *testing.T) {
+	t.Parallel()
+	s := newKeyStore(t)
+	s.inAllStates(t)
+	body := filepath.Join(t.TempDir(), "reply.json")
+	assert.NoError(t, os.WriteFile(body, []byte(`{"id":1}`), 0o600))
+	s.keys(t, "settle", "--operation="+operationOf("unknown"), "--as=done", "--actor=ann", "--reason=the bank has it", "--yes",
+		"--status=201", "--reply-header=content-type: application/json", "--reply-header=Location:/payments/1", "--reply="+body)
+	rec, err := s.Get(t.Context(), scopeOfKeys, "unknown")
+	assert.NoError(t, err)
+	assert.Equal(t, rec.ReplyKept, true)
+	assert.Equal(t, rec.Reply, semel.Reply{
+		Status: 201, Header: semel.Header{"Content-Type": {"application/json"}, "Location": {"/payments/1"}}, Body: []byte(`{"id":1}`),
+	})
+}
+
 func TestStartOverNeedsTheNameThatTheServiceHas(t *testing.T) {
 	t.Parallel()
 	s := newKeyStore(t)
@@ -279,26 +295,30 @@ func TestErasingTakesTheReplyAndKeepsTheKey(t *testing.T) {
 func TestABadCommandLineOnKeysSaysWhatAndWhy(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"keys nope":                                        `there is no command "nope" below "keys"`,
-		"keys list extra":                                  "does not take arguments",
-		"keys list":                                        "--store is required (or $SEMEL_STORE)",
-		"keys list --store=keys.db":                        "no scheme before a colon",
-		"keys list --store=memory":                         "no other process can look at them",
-		"keys list --store=redis:secret":                   "of the form redis://",
-		"migrate up --store=redis://127.0.0.1":             "needs no migrations",
-		"keys list --store=ftp://u:secret@h/d":             "there is no such store; it must be one of sqlite:PATH",
-		"keys list --store=mysql://u:secret@h":             "of the form mysql://",
-		"keys list --store=sqlite:x --limit=-1":            "--limit is -1",
-		"keys list --store=sqlite:x --older-than=-1s":      "--older-than is -1s",
-		"keys list --store=sqlite:x --state=stuck":         `--state has "stuck"; there are running`,
-		"keys show --store=sqlite:x":                       "which one?",
-		"keys show --store=sqlite:x --operation=1":         "--operation is 1; it must be an id",
-		"keys show --store=sqlite:x --scope=s":             "--scope and --key go together",
-		"keys show --store=sqlite:x --operation=1 --key=k": "give either --operation, or --scope and --key",
-		"keys erase --store=sqlite:x --scope=s --key=k":    "--actor is required",
-		"keys erase --actor=a --scope=s --key=k":           "--reason is required",
-		"keys settle --actor=a --reason=r":                 `--as is ""; it must be done, not-applied or start-over`,
-		"keys settle --as=done --override":                 "--override goes with not-applied and start-over",
+		"keys nope":                                                  `there is no command "nope" below "keys"`,
+		"keys list extra":                                            "does not take arguments",
+		"keys list":                                                  "--store is required (or $SEMEL_STORE)",
+		"keys list --store=keys.db":                                  "no scheme before a colon",
+		"keys list --store=memory":                                   "no other process can look at them",
+		"keys list --store=redis:secret":                             "of the form redis://",
+		"migrate up --store=redis://127.0.0.1":                       "needs no migrations",
+		"keys list --store=ftp://u:secret@h/d":                       "there is no such store; it must be one of sqlite:PATH",
+		"keys list --store=mysql://u:secret@h":                       "of the form mysql://",
+		"keys list --store=sqlite:x --limit=-1":                      "--limit is -1",
+		"keys list --store=sqlite:x --older-than=-1s":                "--older-than is -1s",
+		"keys list --store=sqlite:x --state=stuck":                   `--state has "stuck"; there are running`,
+		"keys show --store=sqlite:x":                                 "which one?",
+		"keys show --store=sqlite:x --operation=1":                   "--operation is 1; it must be an id",
+		"keys show --store=sqlite:x --scope=s":                       "--scope and --key go together",
+		"keys show --store=sqlite:x --operation=1 --key=k":           "give either --operation, or --scope and --key",
+		"keys erase --store=sqlite:x --scope=s --key=k":              "--actor is required",
+		"keys erase --actor=a --scope=s --key=k":                     "--reason is required",
+		"keys settle --actor=a --reason=r":                           `--as is ""; it must be done, not-applied or start-over`,
+		"keys settle --as=done --override":                           "--override goes with not-applied and start-over",
+		"keys settle --as=start-over --status=201":                   "a reply goes with --as done",
+		"keys settle --as=done --reply=x":                            "--status is 0; a reply has one of 200 to 599",
+		"keys settle --as=done --status=201 --reply-header=x":        "it must be a name, a colon and a value",
+		"keys settle --as=done --status=201 --reply-header=date:now": "which is no part of a saved reply",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,8 @@ const settleHelp = `Say what became of an operation whose outcome nobody knows. 
 the operation id, the database for the row.
 
   --as done         it took effect. A repeat runs nothing, and is told that the
-                    reply was not kept.
+                    reply was not kept; or gets the reply that you give, with
+                    --status, --reply-header and --reply.
   --as not-applied  it had no effect, and none is on its way. The key is free: the
                     next request with it runs, under the same operation id.
   --as start-over   the same, under a new operation id, for a bank that would
@@ -33,6 +34,7 @@ type settleFlags struct {
 	changeFlags
 
 	as              string
+	reply           replyFlags
 	override        bool
 	service         string
 	handlerDeadline time.Duration
@@ -68,6 +70,7 @@ func newKeysSettle(s streams) *cobra.Command {
 	f.add(cmd.Flags())
 	flags := cmd.Flags()
 	flags.StringVar(&f.as, "as", "", "`WHAT` happened: done, not-applied or start-over")
+	f.reply.add(flags)
 	flags.BoolVar(&f.override, "override", false, "do not wait until no effect can be on its way")
 	flags.StringVar(&f.service, "service", semel.DefaultService, "the service's `NAME` (Config.Service), for start-over")
 	flags.DurationVar(&f.handlerDeadline, "handler-deadline", semel.DefaultHandlerDeadline, "the service's `DURATION`")
@@ -82,6 +85,11 @@ func (f *settleFlags) check() error {
 		return usagef("--as is %q; it must be done, not-applied or start-over", f.as)
 	case f.override && as == semel.SettleDone:
 		return usagef("--override goes with not-applied and start-over: done waits for nothing")
+	case f.reply.given() && as != semel.SettleDone:
+		return usagef("a reply goes with --as done: what was not applied has none")
+	}
+	if err := f.reply.check(); err != nil {
+		return err
 	}
 	return f.changeFlags.check()
 }
@@ -93,6 +101,10 @@ func (f *settleFlags) settle(ctx context.Context, s streams, store semel.Store) 
 	})
 	if err != nil {
 		return &usageError{err}
+	}
+	reply, err := f.reply.read()
+	if err != nil {
+		return err
 	}
 	before, err := f.find(ctx, store)
 	if err != nil {
@@ -107,7 +119,7 @@ func (f *settleFlags) settle(ctx context.Context, s streams, store semel.Store) 
 		return f.preview(s, &before, "settle the operation as "+f.as)
 	}
 	after, err := guard.Settle(ctx, semel.SettleParams{
-		Expect: before, As: as, Actor: f.actor, Reason: f.reason, Override: f.override,
+		Expect: before, As: as, Actor: f.actor, Reason: f.reason, Override: f.override, Reply: reply,
 	})
 	if err != nil {
 		return err
