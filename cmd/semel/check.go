@@ -112,7 +112,7 @@ func (f *checkFlags) operations(args []string) ([]operation, error) {
 		return declared(f.openAPI, args[0], f.checkOptions)
 	}
 	f.URL = args[0]
-	one, err := f.checkOptions.operation()
+	one, err := f.operation()
 	return []operation{one}, err
 }
 

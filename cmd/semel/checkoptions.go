@@ -111,16 +111,15 @@ func (o *checkOptions) target() (check.Target, error) {
 	if o.AuthCommand != "" {
 		t.AuthorizeFunc = func(ctx context.Context) (http.Header, error) { return askCommand(ctx, o.AuthCommand) }
 	}
-	t.Observe, err = o.observed()
+	if o.Observe != "" || o.ObservePointer != "" {
+		t.Observe, err = o.observed()
+	}
 	return t, err
 }
 
 func (o *checkOptions) observed() (*check.Observe, error) {
-	switch {
-	case (o.Observe == "") != (o.ObservePointer == ""):
+	if (o.Observe == "") != (o.ObservePointer == "") {
 		return nil, usagef("--observe and --observe-pointer go together")
-	case o.Observe == "":
-		return nil, nil
 	}
 	header, err := parseFields("--observe-header", o.ObserveHeader)
 	return &check.Observe{URL: o.Observe, Pointer: o.ObservePointer, Header: header}, err
