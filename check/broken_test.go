@@ -89,3 +89,32 @@ func brokenCases(t *testing.T, m brokentest.Mistake, counted bool) (broken strin
 	})
 	return broken
 }
+
+func TestARaceThatALimitTurnsAwayTellsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := brokentest.New(brokentest.LooksFirst)
+		one := make(chan struct{}, 1) // the limit: one request at a time
+		srv := memhttp.New(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case one <- struct{}{}:
+				defer func() { <-one }()
+				api.ServeHTTP(w, r)
+			default:
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}))
+		target := Target{
+			URL:    srv.URL() + brokentest.OrdersPath,
+			Header: http.Header{"Authorization": {brokentest.BearerToken}, "Content-Type": {"application/json"}},
+			Body:   []byte(`{"amount":2500,"currency":"USD"}`),
+		}
+		raced := []string{"concurrency/2", "concurrency/10", "concurrency/64", "concurrency/settles", "mismatch/at-once"}
+		report, err := Run(t.Context(), target, Config{Run: raced, DialContextFunc: func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }})
+		assert.NoError(t, err)
+		assert.Equal(t, len(report.Findings), len(raced))
+		for _, f := range report.Findings {
+			assert.Equal(t, f.Status, Inconclusive, f.Case.ID, f.Says)
+		}
+	})
+}

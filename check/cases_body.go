@@ -159,9 +159,11 @@ var bodyCases = []Case{
 			if len(c.body) == 0 {
 				return skip("the request has no body")
 			}
-			s.send(ctx, c)
-			x := s.send(ctx, c.with(nil))
-			if x.succeeded() {
+			first, x := s.send(ctx, c), s.send(ctx, c.with(nil))
+			switch {
+			case !first.succeeded():
+				return setupFailed("the first request got %s", first.result())
+			case x.succeeded():
 				return broken(s.run.strength(), "it got %s", x.result())
 			}
 			return held(s.run.strength(), "refused with %d", x.Status)

@@ -73,16 +73,17 @@ var concurrencyCases = []Case{
 		Fix:     "End the claim with the work, whoever waits for it.",
 		run: func(ctx context.Context, s *session) outcome {
 			c := s.run.newCall()
+			var got []Exchange
 			var last Exchange
 			seen := s.watch(ctx, func() []Exchange {
-				got := s.sendAtOnce(ctx, slices.Repeat([]call{c}, 10))
+				got = s.sendAtOnce(ctx, slices.Repeat([]call{c}, 10))
 				last = s.settled(ctx, c)
 				return append(got, last)
 			})
 			if !last.succeeded() {
 				return broken(s.run.strength(), "after the race the request got %s", last.result())
 			}
-			return seen.once("the race has one result")
+			return seen.onceOf(got, "the race has one result")
 		},
 	},
 }
@@ -99,10 +100,12 @@ func atOnce(n int) Case {
 		Fix:     "Claim the key by inserting it, before the work: a unique index lets one in.",
 		run: func(ctx context.Context, s *session) outcome {
 			c := s.run.newCall()
-			return s.watch(ctx, func() []Exchange {
-				got := s.sendAtOnce(ctx, slices.Repeat([]call{c}, n))
+			var got []Exchange
+			seen := s.watch(ctx, func() []Exchange {
+				got = s.sendAtOnce(ctx, slices.Repeat([]call{c}, n))
 				return append(got, s.settled(ctx, c))
-			}).once(fmt.Sprintf("%d requests at once, one execution", n))
+			})
+			return seen.onceOf(got, fmt.Sprintf("%d requests at once, one execution", n))
 		},
 	}
 }

@@ -10,5 +10,5 @@
 //
 // It does not prove that an API is safe: it looks from outside, for some
 // seconds, at one operation. And it makes real requests with real effects, so it
-// is for a system of which nobody's money depends.
+// is for a system on which nobody's money depends.
 package check

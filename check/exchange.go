@@ -35,6 +35,12 @@ func (x Exchange) conflicts() bool {
 	return x.Status == http.StatusConflict || x.Status == http.StatusLocked || x.Status == http.StatusTooEarly
 }
 
+// turnedAway reports whether a limit or an authorization that has run out
+// refused the request, so that nobody looked at its key.
+func (x Exchange) turnedAway() bool {
+	return x.Status == http.StatusTooManyRequests || x.Status == http.StatusUnauthorized
+}
+
 // result tells in a few words what came back.
 func (x Exchange) result() string {
 	if x.Status == 0 {

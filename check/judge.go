@@ -92,3 +92,18 @@ func (g sighting) once(says string) outcome {
 	}
 	return broken(g.evidence, "executed %d times", g.executions)
 }
+
+// onceOf is once for requests that were sent at the same time. Where no two of
+// them came as far as their key, they were not at work together.
+func (g sighting) onceOf(raced []Exchange, says string) outcome {
+	through := 0
+	for _, x := range raced {
+		if !x.turnedAway() {
+			through++
+		}
+	}
+	if through < 2 && g.executions <= 1 {
+		return inconclusive("no two of the requests at once came as far as their key: %s", tally(raced))
+	}
+	return g.once(says)
+}

@@ -28,7 +28,7 @@ const (
 	Untold Verdict = "could not be told"
 )
 
-// Groups are the groups of cases without which nothing can be said.
+// essential are the groups of cases without which nothing can be said.
 var essential = []string{"replay", "mismatch", "concurrency"}
 
 // Verdict judges the findings. Skipped and inconclusive cases do not count, but
