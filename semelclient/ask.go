@@ -54,8 +54,8 @@ func (c *Client) oldSince(key string) time.Time {
 	return since
 }
 
-// settled forgets what oldSince remembers.
-func (c *Client) settled(key string) {
+// forgetOld forgets what oldSince remembers of an intent that has its end.
+func (c *Client) forgetOld(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.old, key)

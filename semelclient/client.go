@@ -94,6 +94,7 @@ func (c *Client) Forget(ctx context.Context, key string) error {
 	if err := c.store.Forget(ctx, key); err != nil {
 		return storeFailed(err, "forget an intent")
 	}
+	c.forgetOld(key)
 	return nil
 }
 
@@ -225,7 +226,7 @@ func (t *task) settle(ctx context.Context, end ending) finished {
 			end = ending{Unknown, ReasonStore}
 		}
 	}
-	t.client.settled(t.in.Key)
+	t.client.forgetOld(t.in.Key)
 	return t.result(end, t.last)
 }
 

@@ -64,7 +64,7 @@ func (m *MemoryStore) Hold(_ context.Context, key string, d time.Duration) (Entr
 		m.hold(e, d)
 	}
 	entry := e.Entry
-	entry.Intent = entry.Intent.clone()
+	entry.Intent, entry.Settlement = entry.Intent.clone(), entry.Settlement.clone()
 	return entry, nil
 }
 
@@ -76,7 +76,7 @@ func (m *MemoryStore) Settle(_ context.Context, h Hold, s Settlement) error {
 	if e == nil || e.Hold != h {
 		return ErrIntentHeld
 	}
-	e.Hold, e.Settlement = Hold{}, &s
+	e.Hold, e.Settlement = Hold{}, s.clone()
 	return nil
 }
 

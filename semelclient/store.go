@@ -1,6 +1,7 @@
 package semelclient
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"net/http"
@@ -59,4 +60,14 @@ type Settlement struct {
 	Body      []byte      `json:"body,omitempty"`
 	Truncated bool        `json:"truncated,omitempty"`
 	Replayed  bool        `json:"replayed,omitempty"`
+}
+
+// clone is a copy that shares nothing; of nil it is nil.
+func (s *Settlement) clone() *Settlement {
+	if s == nil {
+		return nil
+	}
+	own := *s
+	own.Header, own.Body = s.Header.Clone(), bytes.Clone(s.Body)
+	return &own
 }

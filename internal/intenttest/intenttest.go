@@ -146,16 +146,25 @@ func oneOfMany(t *testing.T, open func(*testing.T) semelclient.IntentStore) {
 func settled(t *testing.T, open func(*testing.T) semelclient.IntentStore) {
 	a, b := open(t), open(t)
 	in := intent(t, "")
-	want := semelclient.Settlement{
-		Outcome: semelclient.NotApplied, Reason: semelclient.ReasonReply, Status: 402,
-		Header: http.Header{"X-Id": {"1"}}, Body: []byte("no\x00\xff"), Truncated: true, Replayed: true,
+	ending := func() semelclient.Settlement {
+		return semelclient.Settlement{
+			Outcome: semelclient.NotApplied, Reason: semelclient.ReasonReply, Status: 402,
+			Header: http.Header{"X-Id": {"1"}}, Body: []byte("no\x00\xff"), Truncated: true, Replayed: true,
+		}
 	}
-	assert.NoError(t, a.Settle(t.Context(), add(t, a, in), want))
+	spoil := func(s semelclient.Settlement) { // whoever has a result may do with it as they like
+		s.Header.Set("X-Id", "2")
+		s.Body[0] = 'y'
+	}
+	given, want := ending(), ending()
+	assert.NoError(t, a.Settle(t.Context(), add(t, a, in), given))
+	spoil(given)
 	for _, s := range []semelclient.IntentStore{a, b, a} {
 		entry, err := s.Hold(t.Context(), in.Key, long)
 		assert.NoError(t, err)
 		assert.Equal(t, entry.Settlement, &want)
 		assert.Equal(t, entry.Hold, semelclient.Hold{}, "a settled one is not held")
+		spoil(*entry.Settlement)
 	}
 	_, err := b.Add(t.Context(), in, long)
 	assert.ErrorIs(t, err, semelclient.ErrIntentKnown)

@@ -83,8 +83,7 @@ func (b *Budget) Answered() {
 }
 
 // now forgets what is past the window, fills the bucket, and returns the present
-// slot. It counts
-// on the monotonic clock: a step of the wall clock changes nothing.
+// slot. It counts on the monotonic clock: a step of the wall clock changes nothing.
 func (b *Budget) now() *slot {
 	now := time.Now()
 	if b.start.IsZero() {
