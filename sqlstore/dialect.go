@@ -37,8 +37,7 @@ type dialect struct {
 	numbered bool
 
 	// own are the options of a transaction of the store's own, and limits its
-	// first statement, where
-	// the connection cannot be trusted to keep its settings.
+	// first statement, where the connection cannot be trusted to keep its settings.
 	own    sql.TxOptions
 	limits string
 	// opened and release are the first and the last statement of a business

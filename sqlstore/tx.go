@@ -26,8 +26,9 @@ func misuse(format string, args ...any) error {
 // or rolled back, after the handler has returned.
 //
 // Outside a joined attempt, in an attempt of another mode inside one, and after
-// the handler has returned, it is an error that matches ErrTxMisuse. One that matches semel.ErrStoreUnavailable means
-// that the writer, or a connection, was not free in time.
+// the handler has returned, it is an error that matches ErrTxMisuse. One that
+// matches semel.ErrStoreUnavailable means that the writer, or a connection, was
+// not free in time.
 func Tx(ctx context.Context) (*JoinedTx, error) {
 	j, ok := ctx.Value(jointKey{}).(*joint)
 	if !ok {

@@ -32,7 +32,7 @@ type Dialect struct {
 	parameters bool   // $a(…) and its like are names, as SQLite reads them
 	dollars    bool   // $tag$ quotes $tag$, and E'it\'s' is one text
 	nested     bool   // comments stand inside comments
-	hash       bool   // # begins a comment, and -- only before a space
+	hash       bool   // # begins a comment, -- only before a space, and what /*! begins is executed
 	lineEnds   string // what ends a comment that began with --
 
 	// refuses says why a statement that begins with words is refused, or "".

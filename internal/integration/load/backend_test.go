@@ -213,7 +213,7 @@ func (b *backend) openRecords(ctx context.Context) ([]semel.Record, error) {
 	}
 }
 
-// mode returns the one of that name.
+// modeOf returns the mode of that name; leased is the one that needs no transaction.
 func modeOf(name string) semel.Mode {
 	for _, m := range []semel.Mode{semel.Joined, semel.Atomic} {
 		if strings.EqualFold(name, m.String()) {
