@@ -24,7 +24,8 @@ const (
 	Safe Verdict = "safe"
 	// Unsafe: a case failed.
 	Unsafe Verdict = "not safe"
-	// Untold: nothing failed, and replay, mismatch or concurrency could not be told.
+	// Untold: nothing failed, and replay, mismatch or concurrency could not be told,
+	// or a MUST case held by the bytes of the replies alone.
 	Untold Verdict = "could not be told"
 )
 

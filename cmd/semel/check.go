@@ -36,7 +36,7 @@ those of an OpenAPI document that declare the key's field:
   semel check http://localhost:8080 --openapi api.yaml --report sarif=check.sarif
 
 Exit codes: 0 safe; 1 not safe; 2 the command line makes no sense; 3 nothing
-failed, and replay, mismatch or concurrency could not be told.
+failed, and what was seen does not suffice to call it safe.
 
 "semel check --list" names the cases, "semel check --explain ID" tells one. The
 guide is docs/check.md.`
