@@ -160,3 +160,20 @@ func TestABadOpenAPIDocumentOrReportIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestTheFileInTheDocumentsIsRead gives semel check the operations that
+// docs/check.md shows.
+func TestTheFileInTheDocumentsIsRead(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/check.md")
+	assert.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```yaml\n")
+	shown, rest, closed := strings.Cut(rest, "```\n")
+	assert.True(t, found && closed && !strings.Contains(rest, "```yaml"), "the document has one file of operations")
+	refund := write(t, "refund.json", "", `{"refund":17}`)
+	code, stdout, stderr := runHere(t, "check", "--dry-run", "--config", write(t, "semel-check.yaml", "", strings.Replace(shown, "@refund.json", "@"+refund, 1)))
+	assert.Equal(t, code, exitDone, stderr)
+	for _, want := range []string{"POST http://localhost:8080/payments\n", "POST http://localhost:8080/refunds\n", `{"refund":17}`} {
+		assert.Contains(t, stdout, want)
+	}
+}
