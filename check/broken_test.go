@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -117,4 +118,26 @@ func TestARaceThatALimitTurnsAwayTellsNothing(t *testing.T) {
 			assert.Equal(t, f.Status, Inconclusive, f.Case.ID, f.Says)
 		}
 	})
+}
+
+func TestManyWhoSendAtOnceAskForOneAuthorization(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	r := &run{target: Target{Method: http.MethodPost, URL: "http://api.test", AuthorizeFunc: func(context.Context) (http.Header, error) {
+		asked++
+		return http.Header{"Authorization": {brokentest.BearerToken}}, nil
+	}}}
+	for want := 1; want <= 2; want++ {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				req, err := r.request(t.Context(), r.newCall())
+				assert.NoError(t, err)
+				assert.Equal(t, req.Header.Get("Authorization"), brokentest.BearerToken)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, asked, want)
+		r.askAgain()
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -18,9 +19,11 @@ type run struct {
 	client *http.Client
 	random *rand.Rand
 	marks  marks
-	step   int         // by how much one execution raises what is observed
+	step   int       // by how much one execution raises what is observed
+	next   time.Time // when the next paced request may be sent
+
+	asking sync.Mutex  // held while AuthorizeFunc is asked, by one of those who send at once
 	auth   http.Header // the authorization in use
-	next   time.Time   // when the next paced request may be sent
 
 	// What several cases look at, made once.
 	shared shared
@@ -173,6 +176,8 @@ func (r *run) one(ctx context.Context, c Case) Finding {
 
 // authorization returns the fields that AuthorizeFunc gave last.
 func (r *run) authorization(ctx context.Context) (http.Header, error) {
+	r.asking.Lock()
+	defer r.asking.Unlock()
 	if r.target.AuthorizeFunc == nil || r.auth != nil {
 		return r.auth, nil
 	}
@@ -182,6 +187,14 @@ func (r *run) authorization(ctx context.Context) (http.Header, error) {
 	}
 	r.auth = auth
 	return auth, nil
+}
+
+// askAgain has AuthorizeFunc asked for the next request: what it gave has run
+// out.
+func (r *run) askAgain() {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	r.auth = nil
 }
 
 // pace waits until the next request may be sent.

@@ -92,7 +92,7 @@ func (s *session) sendBy(ctx context.Context, client *http.Client, c call) Excha
 	s.run.pace(ctx)
 	x := s.exchange(ctx, client, c)
 	if x.Status == http.StatusUnauthorized && !c.anonymous && s.run.target.AuthorizeFunc != nil {
-		s.run.auth = nil // it has run out
+		s.run.askAgain()
 		x = s.exchange(ctx, client, c)
 	}
 	for try := 0; x.Status == http.StatusTooManyRequests && try < 3 && s.run.waitAsAsked(ctx, x); try++ {
