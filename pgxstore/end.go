@@ -30,11 +30,22 @@ FROM ended`
 )
 
 // byIndex is for a statement of the store's own among those of the handler: see
-// ownParams. byAnyPlan gives the handler back what it had.
+// ownParams. byAnyPlan gives the handler back what it had. durably is byIndex
+// for a commit that waits for the disk, whatever the handler has set.
 const (
 	byIndex   = "SET LOCAL enable_seqscan = off"
 	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
+	durably   = `SELECT set_config('enable_seqscan', 'off', true),
+	set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)`
 )
+
+// ending is the statement before that which ends a claim and COMMIT.
+func (s *Store) ending() string {
+	if s.class == semel.Durable {
+		return durably
+	}
+	return byIndex
+}
 
 // endClaimed ends a claim that has no end yet, as [semel.Record.Finish] does:
 // whoever holds it may still say that it is done, lapsed or unknown (R16, M5).

@@ -363,7 +363,7 @@ func (j *joint) endAndCommit(ctx context.Context, p semel.FinishParams) (semel.H
 		return semel.Held{}, refused(err)
 	}
 	b := &pgx.Batch{}
-	b.Queue(byIndex)
+	b.Queue(j.store.ending())
 	b.Queue(statement, args...)
 	b.Queue("COMMIT")
 	err = send(ctx, j.conn.Conn(), b, ran, ran, committed)

@@ -28,9 +28,13 @@ type dialect struct {
 	// schema asks for the schema that the store's tables are in, quoted and with a
 	// dot: a handler may change where names are looked for.
 	schema string
-	// clear drops temporary tables that stand before those of the store under
-	// their whole names. It is empty where none can.
-	clear string
+	// clear undoes what a handler may have left on the connection that stands
+	// before the clock or, under their whole names, before the store's tables.
+	// It is empty where nothing can.
+	clear []string
+	// waits is added to release where the store is durable, whatever the handler
+	// has set.
+	waits string
 	// maxReply asks for the most bytes of a reply that can be saved.
 	maxReply string
 	// numbered placeholders are $1, $2, …; else they are question marks.
@@ -97,8 +101,8 @@ type statements struct {
 	raised, sweep         string
 	audit, auditsOf       string
 	opened, release       string
-	clear                 string
 	claim, extend, finish string
+	clear                 []string
 }
 
 // filler fills a text in: the tables with the schema that they are in, and the
@@ -125,6 +129,10 @@ func (f *filler) text(s string) string { return f.dialect.placeholders(f.names.R
 // statements returns those of every call.
 func (f *filler) statements() statements {
 	d, text := f.dialect, f.text
+	clearing := make([]string, len(d.clear))
+	for i, statement := range d.clear {
+		clearing[i] = text(statement)
+	}
 	return statements{
 		read:        text(strings.Replace(selectRecord, "{lock}", "", 1)),
 		readToWrite: text(selectRecord),
@@ -136,7 +144,7 @@ func (f *filler) statements() statements {
 		auditsOf:    text(selectAudits),
 		opened:      d.opened,
 		release:     d.release,
-		clear:       text(d.clear),
+		clear:       clearing,
 		claim:       text(d.claim),
 		extend:      text(d.extend),
 		finish:      text(d.finish),

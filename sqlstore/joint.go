@@ -231,9 +231,11 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		}
 		return semel.Held{}, refused(err) // COMMIT is never sent
 	}
-	if j.store.sql.clear != "" && (j.effect.Leaves != "" || j.effect.MayEnd) {
-		if _, err := tx.ExecContext(ctx, j.store.sql.clear); err != nil {
-			return semel.Held{}, refused(err)
+	if j.effect.Leaves != "" || j.effect.MayEnd {
+		for _, statement := range j.store.sql.clear {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return semel.Held{}, refused(err)
+			}
 		}
 	}
 	held, err := j.store.finishTx(ctx, tx, j.claim, p)

@@ -69,8 +69,9 @@ func mariadb() *dialect {
 		// Of a statement, in which a byte may be two, and the other columns. The
 		// driver takes no more than 64 MiB unless it is told to.
 		maxReply: "SELECT GREATEST(LEAST(@@max_allowed_packet, 64 << 20) DIV 2 - 65536, 0)",
-		// A temporary table is of a database, and found before its other tables.
-		clear: "DROP TEMPORARY TABLE IF EXISTS semel_records, semel_audit",
+		// UTC_TIMESTAMP() is what SET timestamp says; a temporary table is of a
+		// database, and found before its other tables.
+		clear: []string{"SET timestamp = DEFAULT", "DROP TEMPORARY TABLE IF EXISTS semel_records, semel_audit"},
 		// Read in the other order the rows would be locked before they are
 		// chosen, and waited for. Nor is the second look at expires to be one
 		// into the index, which would read all that has expired.

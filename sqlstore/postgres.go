@@ -124,6 +124,7 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE current_setting(s.name) = '0';
 SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		release:    "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
+		waits:      `, set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)`,
 		durable:    `SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'`,
 		migrations: migrate.PostgreSQL(),
 		text:       &sqltext.PostgreSQL,

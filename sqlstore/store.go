@@ -79,6 +79,9 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 		return nil, unavailable(fmt.Errorf("ask how large a reply may be: %w", err))
 	}
 	s.sql = s.fill.statements()
+	if class == semel.Durable {
+		s.sql.release += s.dialect.waits
+	}
 	s.business.Isolation = cfg.Isolation
 	if cfg.Isolation == sql.LevelDefault {
 		s.business.Isolation = sql.LevelReadCommitted

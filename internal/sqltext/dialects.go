@@ -123,7 +123,8 @@ func mariadbHarmless(words []string) bool {
 		"SAVEPOINT", "RELEASE", "ROLLBACK", "DO", "USE":
 		return true
 	case "SET":
-		return len(words) < 2 || words[1] != "STATEMENT"
+		// A name in quotes may be that of autocommit.
+		return len(words) < 2 || words[1] != "STATEMENT" && !slices.Contains(words, "`") && !slices.Contains(words, `"`)
 	}
 	return false
 }

@@ -219,6 +219,7 @@ func TestMariaDBStatementsThatMayRunOthersAreKnown(t *testing.T) {
 	for _, query := range []string{
 		"CALL pay()", "EXECUTE s", "EXECUTE IMMEDIATE 'x'", "SET STATEMENT max_statement_time = 1 FOR CALL pay()",
 		"IF a THEN CALL pay(); END IF", "SELECT 1; CALL pay()", "call pay()", "ANALYZE SELECT 1",
+		"SET `autocommit` = 1", `SET @@session."autocommit" = 1`,
 	} {
 		assert.True(t, MariaDB.Look(query).MayEnd, "%q may", query)
 	}
