@@ -5,7 +5,6 @@ package tinystore
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -60,27 +59,35 @@ func (s *Store) Extend(_ context.Context, c semel.Claim, p semel.ExtendParams) (
 	return held, nil
 }
 
-// Finish meets semel.Store. It returns no error.
+// Finish meets semel.Store. Its error is of a reply that cannot be saved, and
+// changes nothing.
 func (s *Store) Finish(_ context.Context, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.read(c.Scope, c.Key)
 	held, changed := r.Finish(c, p)
-	if changed {
-		r.Reply = copied(r.Reply)
-		s.records[id{c.Scope, c.Key}] = r
+	if !changed {
+		return held, nil
 	}
+	reply, err := saved(r.Reply)
+	if err != nil {
+		return semel.Held{}, err
+	}
+	r.Reply = reply
+	s.records[id{c.Scope, c.Key}] = r
 	return held, nil
 }
 
-// copied is a reply whose memory its giver does not share.
-func copied(r semel.Reply) semel.Reply {
-	r.Body = slices.Clone(r.Body)
-	r.Header = maps.Clone(r.Header)
-	for name, values := range r.Header {
-		r.Header[name] = slices.Clone(values)
+// saved is a reply as it comes back, whose memory its giver does not share.
+func saved(r semel.Reply) (semel.Reply, error) {
+	text, err := r.Header.MarshalText()
+	if err != nil {
+		return semel.Reply{}, err
 	}
-	return r
+	r.Header = nil
+	err = r.Header.UnmarshalText(text)
+	r.Body = slices.Clone(r.Body)
+	return r, err
 }
 
 // Get meets semel.Store. It returns no error.
