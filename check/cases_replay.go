@@ -110,6 +110,9 @@ var replayCases = []Case{
 				}
 				return append(got, s.send(ctx, c))
 			})
+			if seen.evidence == Bytes {
+				return inconclusive("replies say nothing of the execution that they come from")
+			}
 			if seen.unclear == "" && seen.executions <= between {
 				return inconclusive("%d executions of %d operations: not every request was carried out", seen.executions, between+1)
 			}

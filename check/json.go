@@ -9,14 +9,16 @@ import (
 // is no UTF-8 replaced.
 type (
 	jsonReport struct {
-		Target   string         `json:"target"`
-		Verdict  Verdict        `json:"verdict"`
-		Because  []string       `json:"because"`
-		Marks    []string       `json:"marks"`
-		Seed     uint64         `json:"seed"`
-		TookMS   int64          `json:"tookMs"`
-		Counts   map[Status]int `json:"counts"`
-		Findings []jsonFinding  `json:"findings"`
+		Target  string   `json:"target"`
+		Verdict Verdict  `json:"verdict"`
+		Because []string `json:"because"`
+		Marks   []string `json:"marks"`
+		// NotLookedAt are the MUST cases that the verdict says nothing of.
+		NotLookedAt []string       `json:"notLookedAt"`
+		Seed        uint64         `json:"seed"`
+		TookMS      int64          `json:"tookMs"`
+		Counts      map[Status]int `json:"counts"`
+		Findings    []jsonFinding  `json:"findings"`
 	}
 	jsonFinding struct {
 		ID       string         `json:"id"`
@@ -47,7 +49,7 @@ type (
 // MarshalJSON gives the report a form for programs.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := jsonReport{
-		Target: r.Target, Verdict: r.Verdict(), Because: r.Because(), Marks: r.Marks, Seed: r.Seed,
+		Target: r.Target, Verdict: r.Verdict(), Because: r.Because(), NotLookedAt: r.NotLookedAt(), Marks: r.Marks, Seed: r.Seed,
 		TookMS: r.Took.Milliseconds(), Counts: r.Counts(), Findings: []jsonFinding{},
 	}
 	for _, f := range r.Findings {

@@ -85,6 +85,8 @@ func (g sighting) once(says string) outcome {
 	switch {
 	case g.unclear != "":
 		return inconclusive("%s", g.unclear)
+	case g.executions == 1 && g.evidence == Bytes:
+		return held(Bytes, "the replies are the same, which does not say how often it was executed")
 	case g.executions == 1:
 		return held(g.evidence, "%s", says)
 	case g.executions == 0:

@@ -79,6 +79,18 @@ func (r *Report) Counts() map[Status]int {
 	return counts
 }
 
+// NotLookedAt returns the ids of the MUST cases that were skipped or came out
+// inconclusive: what the verdict says nothing of.
+func (r *Report) NotLookedAt() []string {
+	var ids []string
+	for _, f := range r.Findings {
+		if f.Case.Level == Must && f.Status != Pass && f.Status != Fail {
+			ids = append(ids, f.Case.ID)
+		}
+	}
+	return ids
+}
+
 // ExitCode is 0 for safe, 1 for not safe, 3 for what could not be told.
 func (r *Report) ExitCode() int {
 	switch r.Verdict() {

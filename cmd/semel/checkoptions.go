@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -99,6 +100,9 @@ func (o *checkOptions) target() (check.Target, error) {
 		if *body.into, err = readData(body.flag, body.text); err != nil {
 			return t, err
 		}
+	}
+	if t.Header.Get("Content-Type") == "" && json.Valid(t.Body) {
+		t.Header.Set("Content-Type", "application/json")
 	}
 	if o.TenantHeader != "" {
 		name, values, _ := strings.Cut(o.TenantHeader, ":")

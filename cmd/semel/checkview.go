@@ -32,6 +32,9 @@ func printReport(w io.Writer, r *check.Report, keyHeader string) {
 	fmt.Fprintf(w, "\n%d passed, %d failed, %d warned, %d told, %d inconclusive, %d not set up, %d skipped, in %s\n",
 		counts[check.Pass], counts[check.Fail], counts[check.Warn], counts[check.Told], counts[check.Inconclusive],
 		counts[check.SetupFailed], counts[check.Skipped], r.Took.Round(time.Millisecond))
+	if missing := r.NotLookedAt(); len(missing) > 0 {
+		fmt.Fprintf(w, "MUST cases that could not be looked at: %s\n", strings.Join(missing, ", "))
+	}
 	fmt.Fprintf(w, "%s: %s\n", r.Target, r.Verdict())
 	if r.Verdict() != check.Unsafe {
 		for _, why := range r.Because() {

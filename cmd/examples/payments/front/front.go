@@ -170,7 +170,7 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		return problem
 	}
 	if order, problem := payments.ParseOrder(r.Header.Get("Content-Type"), body); problem == nil {
-		noted, err := f.book.note(r.Context(), door, r, order)
+		noted, err := f.book.note(context.WithoutCancel(r.Context()), door, r, order) // also when its client has hung up
 		if err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
 			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
