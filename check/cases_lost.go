@@ -88,6 +88,7 @@ func leftAlone(id, what string, reset bool) Case {
 			var last Exchange
 			seen := s.watch(ctx, func() []Exchange {
 				s.sendAndLeave(ctx, c, reset)
+				wait(ctx, leavePause)
 				last = s.settled(ctx, c)
 				return []Exchange{last}
 			})
@@ -101,6 +102,10 @@ func leftAlone(id, what string, reset bool) Case {
 		},
 	}
 }
+
+// leavePause is how long after its client has left a request is sent again: the
+// first is at work by then, and not overtaken on its way.
+const leavePause = 10 * time.Millisecond
 
 // lostPatience is how long the client behind a stalled reply waits.
 const lostPatience = 2 * time.Second
