@@ -141,3 +141,29 @@ func TestManyWhoSendAtOnceAskForOneAuthorization(t *testing.T) {
 		r.askAgain()
 	}
 }
+
+func TestAServerThatFailsHasRefusedNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := brokentest.New(brokentest.None)
+		srv := memhttp.New(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPatch || r.ContentLength == 0 || len(r.Header.Get("Idempotency-Key")) > 100 {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			api.ServeHTTP(w, r)
+		}))
+		target := Target{
+			URL:    srv.URL() + brokentest.OrdersPath,
+			Header: http.Header{"Authorization": {brokentest.BearerToken}, "Content-Type": {"application/json"}},
+			Body:   []byte(`{"amount":2500,"currency":"USD"}`),
+		}
+		failing := []string{"key/tail", "body/none", "method/other"}
+		report, err := Run(t.Context(), target, Config{Run: failing, DialContextFunc: func(context.Context, string, string) (net.Conn, error) { return srv.Dial() }})
+		assert.NoError(t, err)
+		assert.Equal(t, len(report.Findings), len(failing))
+		for _, f := range report.Findings {
+			assert.Equal(t, f.Status, Inconclusive, f.Case.ID, f.Says)
+		}
+	})
+}

@@ -166,7 +166,7 @@ var bodyCases = []Case{
 			case x.succeeded():
 				return broken(s.run.strength(), "it got %s", x.result())
 			}
-			return held(s.run.strength(), "refused with %d", x.Status)
+			return s.run.refusal(x)
 		},
 	},
 }
@@ -205,7 +205,7 @@ var methodCases = []Case{
 			case !first.succeeded():
 				return setupFailed("the first request got %s", first.result())
 			case !x.succeeded():
-				return held(s.run.strength(), "refused with %d", x.Status)
+				return s.run.refusal(x)
 			case s.run.marks.compare(first, x) == otherExecution:
 				return held(Identity, "it is an operation of its own")
 			}

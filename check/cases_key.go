@@ -176,7 +176,9 @@ func (s *session) twoKeys(ctx context.Context, a, b string) outcome {
 		return got[:]
 	})
 	switch {
-	case !got[0].succeeded() || got[1].refused() && !got[1].conflicts() && got[1].Status != http.StatusUnprocessableEntity:
+	case !got[0].succeeded():
+		return r.refusal(got[0])
+	case got[1].refused() && !got[1].conflicts() && got[1].Status != http.StatusUnprocessableEntity:
 		return held(r.strength(), "such keys are refused: %d, %d", got[0].Status, got[1].Status)
 	case seen.unclear != "":
 		return inconclusive("%s", seen.unclear)

@@ -38,10 +38,8 @@ var mismatchCases = []Case{
 				return *stop
 			case m.other.succeeded():
 				return broken(s.run.strength(), "the other body was answered with %s", m.other.result())
-			case m.other.Status == 0:
-				return inconclusive("the other body got %s", m.other.result())
 			}
-			return held(s.run.strength(), "refused with %d", m.other.Status)
+			return s.run.refusal(m.other)
 		},
 	},
 	{
@@ -141,6 +139,15 @@ func (r *run) strength() Evidence {
 		return Identity
 	}
 	return Bytes
+}
+
+// refusal holds where a reply that is no success is a refusal. A server that
+// failed, or did not answer, has refused nothing.
+func (r *run) refusal(x Exchange) outcome {
+	if !x.refused() || x.turnedAway() {
+		return inconclusive("it is neither accepted nor refused: it got %s", x.result())
+	}
+	return held(r.strength(), "refused with %d", x.Status)
 }
 
 // behaviour tells what a variation under a used key does. That it must not
