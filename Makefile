@@ -16,12 +16,14 @@ SHELL := bash
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Never from the cache of tests: some build the product by themselves, and Go does
+# not know what such a test depends on.
 test: services ## Run every test of every module
-	@go test -timeout 30m -json work | go run ./internal/testreport
+	@go test -timeout 30m -count=1 -json work | go run ./internal/testreport
 
 race: services ## Run the same tests under the race detector, a package at a time (needs a C compiler)
 	@.ci/services gcc
-	@go test -race -p 1 -timeout 30m -json work | go run ./internal/testreport
+	@go test -race -p 1 -timeout 30m -count=1 -json work | go run ./internal/testreport
 
 lint: $(GOLANGCI) ## Vet and lint every module
 	@go vet work
