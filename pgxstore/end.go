@@ -81,7 +81,9 @@ func (j *atomicJoint) endAll(p semel.FinishParams) (statement string, args []any
 var _ semel.Binder[pgx.Tx] = (*Store)(nil)
 
 // FinishTx ends c in a transaction that its caller owns: in one round trip
-// where the claim is running, which it is unless its owner took its time.
+// where the claim is running, which it is unless its owner took its time. The
+// commit is as durable as that caller lets it be: with synchronous_commit set to
+// off a reply can be shown that a crash takes back.
 func (s *Store) FinishTx(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	args, ends, err := endArgs(c, p)
 	if err == nil && ends && p.Settlement == nil {

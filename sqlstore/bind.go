@@ -13,7 +13,9 @@ import (
 // then waits for tx, is of no use there, and joined mode is. Begin it in READ
 // COMMITTED, and roll it back after an error of any of its statements: MariaDB
 // goes on as if nothing had happened after it has rolled everything back, and
-// nobody watches over a transaction that is the caller's.
+// nobody watches over a transaction that is the caller's. Its commit is as durable
+// as its caller lets it be: with PostgreSQL's synchronous_commit set to off a reply
+// can be shown that a crash takes back.
 //
 // After an error tx is rolled back, so that it cannot be committed. Errors match
 // semel.ErrStoreUnavailable.
