@@ -58,10 +58,10 @@ func newStage(t *testing.T) stage {
 	return stage{browser: startChromium(t), program: buildDemo(t)}
 }
 
-// open opens a page of a new demo.
-func (s stage) open(t *testing.T, scripts bool, query string) (tab, demo) {
+// open opens a page of a new demo, with more in its environment.
+func (s stage) open(t *testing.T, scripts bool, query string, env ...string) (tab, demo) {
 	t.Helper()
-	d := startDemo(t, s.program)
+	d := startDemo(t, s.program, env...)
 	b := openTab(t, s.browser, scripts)
 	b.open(d.base + "/" + query)
 	if scripts {
