@@ -52,10 +52,11 @@ $SEMEL_DEMO_STORE instead.
   SEMEL_DEMO_STORE=$(cat store-url) semel demo --script all
 
 With --script a fault is played through by a client that retries, once with a key
-and once without, and the money is counted at the end. The exit code is 0 when
-every order with a key was paid exactly once and the harm without one showed, 1
-when it was not so, 2 for flags that cannot be understood, 130 after Ctrl-C. See
-it break: --script killed-after-charge --bank-forgets. The scripts:
+and once without, or by one that is killed itself, and the money is counted at the
+end. The exit code is 0 when every order with a key was paid exactly once and the
+harm without one, or with one that was not kept, showed, 1 when it was not so, 2
+for flags that cannot be understood, 130 after Ctrl-C. See it break: --script
+killed-after-charge --bank-forgets. The scripts:
 `
 
 // scriptHelp lists the scripts, each with what happens in it.
@@ -315,7 +316,10 @@ func (f *demoFlags) play(ctx context.Context, s streams) error {
 	if !f.asJSON {
 		fmt.Fprintf(s.out, "Playing against %s, seed %d.\n%s", d.URL(), f.seed, elsewhere(d))
 	}
-	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed), list)
+	data, _ := d.Data()
+	err = f.playAll(running, s.out, scripts.New(d.URL(), f.seed, scripts.Payer{
+		Path: d.Program(), Args: []string{demoProcessName, demoPayerName}, Folder: filepath.Join(data, "payer"),
+	}), list)
 	return errors.Join(unlessInterrupted(ctx, err), stop())
 }
 

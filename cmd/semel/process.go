@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/semel-dev/semel/cmd/examples/payments/demo"
+	"github.com/semel-dev/semel/cmd/examples/payments/payer"
+	"github.com/semel-dev/semel/cmd/examples/payments/supervise"
 )
 
 // demoProcessName is the hidden command with which the demo starts this
@@ -20,11 +22,6 @@ func newDemoProcess(s streams) *cobra.Command {
 		Args:   noArgs,
 	}
 	var cfg demo.ChildConfig
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`HOST:PORT` to listen on")
-	flags.StringVar(&cfg.File, "file", "", "`FILE` of the database")
-	cmd.MarkPersistentFlagRequired("file") //nolint:errcheck // the flag exists: see the line above.
-
 	bank := &cobra.Command{
 		Use:   "bank",
 		Short: "The bank",
@@ -50,6 +47,36 @@ func newDemoProcess(s streams) *cobra.Command {
 	service.Flags().StringVar(&cfg.Demo, "demo", "", "`NAME` of the demo in its store")
 	service.Flags().StringVar(&cfg.Bank, "bank", "", "`HOST:PORT` of the bank")
 	service.Flags().BoolVar(&cfg.LogKeys, "log-keys", false, "log keys as they are")
-	cmd.AddCommand(bank, service)
+	for _, server := range []*cobra.Command{bank, service} {
+		flags := server.Flags()
+		flags.StringVar(&cfg.Listen, "listen", "127.0.0.1:0", "`HOST:PORT` to listen on")
+		flags.StringVar(&cfg.File, "file", "", "`FILE` of the database")
+		server.MarkFlagRequired("file") //nolint:errcheck // the flag exists: see the line above.
+	}
+	cmd.AddCommand(bank, service, newDemoPayer(s))
+	return cmd
+}
+
+// demoPayerName is the hidden command below demoProcessName that is a customer's
+// program.
+const demoPayerName = "payer"
+
+func newDemoPayer(s streams) *cobra.Command {
+	var cfg payer.Config
+	cmd := &cobra.Command{
+		Use:   demoPayerName,
+		Short: "A customer's program",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return payer.Run(supervise.Until(cmd.Context(), s.in), cfg, s.out)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.URL, "url", "", "`URL` to send the order to")
+	flags.StringVar(&cfg.Folder, "folder", "", "`DIR` where intents are kept")
+	flags.StringVar(&cfg.Order, "order", "", "`NAME` of the order")
+	flags.StringVar(&cfg.Key, "key", "", "`KEY` of a new intent")
+	flags.StringVar(&cfg.Body, "body", "", "the order, as `JSON`")
+	flags.BoolVar(&cfg.Dies, "dies", false, "be killed when an answer arrives")
 	return cmd
 }

@@ -23,8 +23,10 @@ func TestEveryScriptHolds(t *testing.T) {
 			assert.NoError(t, json.Unmarshal([]byte(stdout), &got))
 			assert.True(t, got.Holds, "it holds")
 			for _, part := range got.Doors {
-				switch part.Door {
-				case payments.Keyed:
+				switch {
+				case part.Keeps == "memory": // its key was lost, so it is no order with a key
+					assert.Equal(t, part.Ledger.Taken, 2*part.Price, "taken where a new key was made")
+				case part.Door == payments.Keyed:
 					assert.Equal(t, part.Ledger.Taken, part.Price, "taken for one order with a key")
 					assert.True(t, part.AnsweredAfter <= scripts.AnswerWithin.Seconds(), "answered within %v, got %f s", scripts.AnswerWithin, part.AnsweredAfter)
 				default:
@@ -46,6 +48,19 @@ func TestWithoutAKeyTheDoubleChargeIsVisible(t *testing.T) {
 			assert.Contains(t, stdout, "in 1 charge. Right.")
 		})
 	}
+}
+
+func TestAClientThatIsKilledBeforeItReadsTheAnswerIsGivenItAgain(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := output(t, "demo", "--script=client-crash")
+	assert.Equal(t, code, exitDone, "%s%s", stdout, stderr)
+	assert.Equal(t, strings.Count(stdout, "killed (SIGKILL), the answer unread\n"), 2, "%s", stdout)
+	assert.Equal(t, strings.Count(stdout, " finds the intent and sends it again; at "), 1, "%s", stdout)
+	assert.Equal(t, strings.Count(stdout, ", replayed\n"), 1, "%s", stdout)
+	assert.Contains(t, stdout, "in 1 charge. Right.\n  A client that keeps its intent in memory")
+	assert.Contains(t, stdout, " finds none, makes another with a key of its own, and sends it; at ")
+	assert.Contains(t, stdout, "1 order, 2 payments;")
+	assert.Contains(t, stdout, "in 2 charges. The customer paid twice.")
 }
 
 func TestAScriptThatDoesNotHoldExitsWithOne(t *testing.T) {

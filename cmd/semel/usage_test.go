@@ -70,7 +70,7 @@ func TestHelpTeaches(t *testing.T) {
 	for line, wants := range map[string][]string{
 		"":            {"semel demo", "Usage:"},
 		"--help":      {"semel demo", "Usage:"},
-		"demo --help": {"three tills", "Idempotency-Key: my-first-key", "/unsafe/payments", "killed-after-charge", "--script all", "HOST:PORT", "demo --store postgres://", "$SEMEL_DEMO_STORE"},
+		"demo --help": {"three tills", "Idempotency-Key: my-first-key", "/unsafe/payments", "killed-after-charge", "client-crash", "--script all", "HOST:PORT", "demo --store postgres://", "$SEMEL_DEMO_STORE"},
 	} {
 		code, stdout, stderr := runHere(t, strings.Fields(line)...)
 		assert.Equal(t, code, exitDone)

@@ -237,7 +237,7 @@ func play(t *testing.T, steps []step, address string, typed *strings.Replacer) (
 // the same id twice. An age goes with the spaces that fill its column.
 type masker struct{ ids []string }
 
-var changing = regexp.MustCompile(`\b[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b|\b\d+\.\d\d s\b|\b\d+s +|127\.0\.0\.1:\d+`)
+var changing = regexp.MustCompile(`\b[0-9a-f]{8}(?:(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?\b|\b\d+\.\d\d s\b|\b\d+s +|\bprocess \d+\b|127\.0\.0\.1:\d+`)
 
 func (m *masker) mask(text string) string {
 	return changing.ReplaceAllStringFunc(text, func(found string) string {
@@ -248,6 +248,8 @@ func (m *masker) mask(text string) string {
 			return "(age) "
 		case strings.HasPrefix(found, "127."):
 			return "(address)"
+		case strings.HasPrefix(found, "process "):
+			return "(process)"
 		}
 		for i, id := range m.ids {
 			if strings.HasPrefix(found, id) {

@@ -173,6 +173,9 @@ func (d *Demo) URL() string { return "http://" + d.listener.Addr().String() }
 // the end.
 func (d *Demo) Data() (dir string, temporary bool) { return d.data, d.temporary }
 
+// Program returns Config.Program.
+func (d *Demo) Program() string { return d.cfg.Program }
+
 // Store returns Config.Store.
 func (d *Demo) Store() *Store { return d.cfg.Store }
 

@@ -37,9 +37,16 @@ type Try struct {
 	// Payment and Charge are the ids in an answer 201.
 	Payment string `json:"payment,omitempty"`
 	Charge  string `json:"charge,omitempty"`
+	// Process is the id of the client's process, Found says that it had the
+	// intent from the one before, and Killed that it was killed while it waited.
+	// They are of the script in which the client is killed.
+	Process int  `json:"process,omitempty"`
+	Found   bool `json:"found,omitempty"`
+	Killed  bool `json:"killed,omitempty"`
 	// Saw is the same in words.
 	Saw string `json:"saw"`
 
+	key  string        // that was sent, where it is the client that is killed
 	wait time.Duration // before the next try; negative when there is none
 }
 

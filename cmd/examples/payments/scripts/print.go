@@ -24,16 +24,30 @@ var doorTitles = map[payments.Door]string{
 	payments.Naive:   "With a key that is looked up first and saved last",
 }
 
+// title says who places the order.
+func (p Part) title() string {
+	switch p.Keeps {
+	case onDisk:
+		return "A client that keeps its intent on disk"
+	case inMemory:
+		return "A client that keeps its intent in memory"
+	}
+	return doorTitles[p.Door]
+}
+
 func (p Part) print(w io.Writer) {
-	fmt.Fprintf(w, "  %s (POST %s), an order of %s:\n", doorTitles[p.Door], p.Door.Path(), payments.Money(p.Price))
+	fmt.Fprintf(w, "  %s (POST %s), an order of %s:\n", p.title(), p.Door.Path(), payments.Money(p.Price))
 	sent := map[int]bool{}
 	for _, t := range p.Tries {
-		what := "sends the order"
-		if sent[t.Client] {
-			what = "sends it again"
+		what := fmt.Sprintf("client %d sends the order", t.Client)
+		switch {
+		case t.Process != 0:
+			what = p.sentBy(t)
+		case sent[t.Client]:
+			what = fmt.Sprintf("client %d sends it again", t.Client)
 		}
 		sent[t.Client] = true
-		fmt.Fprintf(w, "  %6.2f s  client %d %s; at %.2f s: %s\n", t.At, t.Client, what, t.At+t.Took, t.Saw)
+		fmt.Fprintf(w, "  %6.2f s  %s; at %.2f s: %s\n", t.At, what, t.At+t.Took, t.Saw)
 	}
 	fmt.Fprintf(w, "    ledger  %s, %s; the bank took %s in %s. %s\n",
 		count(p.Ledger.Orders, "order"), count(p.Ledger.Payments, "payment"),

@@ -25,14 +25,17 @@ const (
 
 // Runner plays scripts against one running demo.
 type Runner struct {
-	demo *client.Client
-	seed uint64
+	base  string
+	demo  *client.Client
+	seed  uint64
+	payer Payer
 }
 
-// New returns a runner against the demo at base, "http://HOST:PORT". The same
-// seed gives the same keys, prices and pauses.
-func New(base string, seed uint64) *Runner {
-	return &Runner{demo: client.New(base), seed: seed}
+// New returns a runner against the demo at base, "http://HOST:PORT", that
+// starts customers' programs as p says. The same seed gives the same keys, prices
+// and pauses.
+func New(base string, seed uint64, p Payer) *Runner {
+	return &Runner{base: base, demo: client.New(base), seed: seed, payer: p}
 }
 
 // draws returns a generator for one client of a script at one door, or for the
@@ -58,9 +61,12 @@ type Report struct {
 
 // Part is a script at one door.
 type Part struct {
-	Door  payments.Door `json:"door"`
-	Price int64         `json:"price"` // minor units
-	Tries []Try         `json:"tries"`
+	Door payments.Door `json:"door"`
+	// Keeps says where the client has its intent, "disk" or "memory", where it
+	// is the client that is killed.
+	Keeps string `json:"keeps,omitempty"`
+	Price int64  `json:"price"` // minor units
+	Tries []Try  `json:"tries"`
 	// Ledger is by how much the door's account has grown.
 	Ledger payments.Account `json:"ledger"`
 	// Payment is the id that the client was told, and Asked how often the bank
@@ -74,24 +80,41 @@ type Part struct {
 	Broken string `json:"broken,omitempty"`
 }
 
+func (p Part) last() Try { return p.Tries[len(p.Tries)-1] }
+
 // Run plays s at each of its doors. The error is a fault of the script, not of
 // what it looks at: that is in the report.
 func (r *Runner) Run(ctx context.Context, s Script) (Report, error) {
-	report := Report{Script: s.Name, What: s.What, Holds: true}
+	play := r.playDoors
+	if s.crash {
+		play = r.crash
+	}
+	parts, err := play(ctx, s)
+	report := Report{Script: s.Name, What: s.What, Holds: true, Doors: parts}
+	if err != nil {
+		return report, fmt.Errorf("script %s, %w", s.Name, err)
+	}
+	for _, part := range parts {
+		report.Holds = report.Holds && part.Broken == ""
+	}
+	report.Lesson = s.lesson(report)
+	return report, nil
+}
+
+func (r *Runner) playDoors(ctx context.Context, s Script) ([]Part, error) {
 	doors := []payments.Door{payments.Keyed, payments.Keyless}
 	if s.naive {
 		doors = payments.Doors()
 	}
+	var parts []Part
 	for _, door := range doors {
 		part, err := r.play(ctx, s, door)
 		if err != nil {
-			return report, fmt.Errorf("script %s, %s: %w", s.Name, door.Path(), err)
+			return parts, fmt.Errorf("%s: %w", door.Path(), err)
 		}
-		report.Holds = report.Holds && part.Broken == ""
-		report.Doors = append(report.Doors, part)
+		parts = append(parts, part)
 	}
-	report.Lesson = s.lesson(report)
-	return report, nil
+	return parts, nil
 }
 
 // lesson is what a report teaches. What a script is there to show has not been
@@ -128,7 +151,7 @@ func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, 
 	if err != nil {
 		return part, err
 	}
-	last := part.Tries[len(part.Tries)-1]
+	last := part.last()
 	part.Payment = last.Payment
 	if part.Asked, err = r.asked(ctx, last.Charge); err != nil {
 		return part, err

@@ -4,7 +4,8 @@
 //
 // A script holds when the order with a key was paid exactly once and answered
 // in time, and when the order without one shows the harm that the fault does
-// there. It knows nothing but the public address.
+// there. It knows nothing but the public address, and, for the script that kills
+// the client, how to start one.
 package scripts
 
 import (
@@ -38,6 +39,7 @@ type Script struct {
 	asks     int64         // how often the bank is asked for the order with a key
 	doubles  bool          // without a key the customer pays twice
 	naive    bool          // the naive door is played too, and charges twice
+	crash    bool          // it is the client that is killed
 }
 
 // patience is how long a client waits unless the script says otherwise.
@@ -91,6 +93,12 @@ func List() []Script {
 			doubles: true,
 			naive:   true,
 			Lesson:  "Looking the key up first and saving it afterwards does not help: both looked before either saved. The key has to be claimed before the work.",
+		},
+		{
+			Name:   "client-crash",
+			What:   "the client is killed (SIGKILL) after the payment service has answered, before it reads the answer",
+			crash:  true,
+			Lesson: "The key has to be on disk before the first byte leaves. Then whoever comes next sends it again, and is given the answer that nobody read.",
 		},
 	}
 	for i := range list {

@@ -20,7 +20,7 @@ func TestEveryFaultHasAScriptOfItsName(t *testing.T) {
 	}
 	all, err := Find(All)
 	assert.NoError(t, err)
-	assert.Equal(t, len(all), len(payments.Faults())+1, "the faults and double-click")
+	assert.Equal(t, len(all), len(payments.Faults())+2, "the faults, double-click and client-crash")
 }
 
 func TestAnUnknownScriptIsRefusedWithTheNames(t *testing.T) {
@@ -131,9 +131,9 @@ func TestAScriptThatDidNotHoldDoesNotTeachWhatItWouldHave(t *testing.T) {
 func TestTheSameSeedPlaysTheSameOrders(t *testing.T) {
 	t.Parallel()
 	s := Script{Name: "a", patience: patience}
-	a, priceA := New("", 7).newOrder(s, payments.Keyed)
-	b, priceB := New("", 7).newOrder(s, payments.Keyed)
-	other, _ := New("", 8).newOrder(s, payments.Keyed)
+	a, priceA := New("", 7, Payer{}).newOrder(s, payments.Keyed)
+	b, priceB := New("", 7, Payer{}).newOrder(s, payments.Keyed)
+	other, _ := New("", 8, Payer{}).newOrder(s, payments.Keyed)
 	assert.Equal(t, a, b)
 	assert.Equal(t, priceA, priceB)
 	assert.True(t, a.id != other.id, "another seed makes other keys")
@@ -146,7 +146,7 @@ func TestWhatOneClientDrawsDoesNotDependOnTheOthers(t *testing.T) {
 		o := order{pauses: r.draws(s.Name, door, client)}
 		return [3]time.Duration{o.pause(), o.pause(), o.pause()}
 	}
-	alone, last := New("", 7), New("", 7)
+	alone, last := New("", 7, Payer{}), New("", 7, Payer{})
 	wantOrder, _ := alone.newOrder(s, payments.Naive)
 	want := pauses(alone, payments.Naive, 2)
 	for client := range 3 {

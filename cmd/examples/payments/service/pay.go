@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"net/http"
-	"os"
 
 	"github.com/google/uuid"
 
@@ -61,7 +60,7 @@ func problemReply(p *payments.Problem) reply { return reply{status: p.Status, bo
 // afterwards. It knows nothing of Semel.
 func (s *Service) pay(ctx context.Context, a attempt) reply {
 	if a.fault == payments.KilledBeforeCharge {
-		die()
+		payments.Die()
 	}
 	chargeID, problem := s.bank.charge(ctx, a)
 	if problem != nil {
@@ -69,7 +68,7 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 		return problemReply(problem)
 	}
 	if a.fault == payments.KilledAfterCharge {
-		die()
+		payments.Die()
 	}
 	p := Payment{ID: a.chargeID, Order: a.order, Status: "paid", ChargeID: chargeID}
 	found, err := a.save(ctx, p)
@@ -80,15 +79,6 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 	s.log.InfoContext(ctx, payments.LinePaid, "door", a.door, "payment", p.ID, "charge", chargeID,
 		"found", found, "joined", a.joined, "store", s.place.Dialect.System)
 	return reply{status: http.StatusCreated, location: "/payments/" + p.ID, body: payments.Marshal(p)}
-}
-
-// die is SIGKILL, for the faults that kill the service: nothing is flushed,
-// closed or undone.
-func die() {
-	if self, err := os.FindProcess(os.Getpid()); err == nil {
-		self.Kill()
-	}
-	select {} // the signal is on its way; nothing may happen any more
 }
 
 // newAttempt reads the order of r.
