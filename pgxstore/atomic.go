@@ -60,7 +60,7 @@ const lookAgain = time.Second
 
 // lockHeld asks for a lock without taking it.
 const lockHeld = `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
-	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())
+	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
 	AND classid::bigint = ($1::bigint >> 32) & 4294967295 AND objid::bigint = $1::bigint & 4294967295)`
 
 // seeAtomic reads the record without its lock, and returns the answer unless
@@ -107,7 +107,7 @@ func (s *Store) claimAtomic(ctx context.Context, conn *pgxpool.Conn, p semel.Beg
 	j.ends = j.endAll
 	var locked bool
 	b := &pgx.Batch{}
-	b.Queue("SELECT pg_try_advisory_xact_lock($1::bigint)", lockOf(p.Scope, p.Key))
+	b.Queue("SELECT pg_catalog.pg_try_advisory_xact_lock($1::bigint)", lockOf(p.Scope, p.Key))
 	b.Queue(byIndex)
 	b.Queue(j.store.sql.read, []byte(p.Scope), []byte(p.Key))
 	b.Queue(byAnyPlan)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/testhook"
 )
 
 // The defaults of Config.
@@ -38,6 +39,9 @@ type Config struct {
 	// semel.Durable; semel.DurableUnlessFailover where a replica that has not
 	// confirmed a write may take over.
 	Class semel.StoreClass
+	// Hooks are for the tests of this module: they move the store's clock.
+	// Their type is internal, so that nobody else can set them.
+	Hooks testhook.Hooks
 }
 
 const (

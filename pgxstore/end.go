@@ -18,13 +18,13 @@ const (
 	stateNotHeld = "22007" // a text that is no date
 
 	// ours is whether the transaction has the mark that it was given.
-	ours = `current_setting('semel.joint', true) = (SELECT yours FROM mark)`
+	ours = `pg_catalog.current_setting('semel.joint', true) = (SELECT yours FROM mark)`
 
 	// orFail counts the rows that were written and fails where there is none.
 	orFail = `
 SELECT CASE
-	WHEN ` + ours + ` IS NOT TRUE THEN ('semel: this is not the transaction that was opened; rows written: ' || count(*))::integer IS NULL
-	WHEN count(*) = 0 THEN ('semel: the claim is not held any more; rows written: ' || count(*))::date IS NULL
+	WHEN ` + ours + ` IS NOT TRUE THEN ('semel: this is not the transaction that was opened; rows written: ' || pg_catalog.count(*))::integer IS NULL
+	WHEN pg_catalog.count(*) = 0 THEN ('semel: the claim is not held any more; rows written: ' || pg_catalog.count(*))::date IS NULL
 	ELSE true END
 FROM ended`
 )
@@ -35,8 +35,8 @@ FROM ended`
 const (
 	byIndex   = "SET LOCAL enable_seqscan = off"
 	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
-	durably   = `SELECT set_config('enable_seqscan', 'off', true),
-	set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)`
+	durably   = `SELECT pg_catalog.set_config('enable_seqscan', 'off', true),
+	pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`
 )
 
 // ending is the statement before that which ends a claim and COMMIT.

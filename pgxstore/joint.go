@@ -140,8 +140,8 @@ func (j *joint) openUnder(ctx, base context.Context) (pgx.Tx, error) {
 
 // setUp marks a transaction, and has the server end it if the handler's process
 // is frozen or gone, unless the server has a limit already (R17).
-const setUp = `SELECT set_config('semel.joint', $1::text, true), set_config('idle_in_transaction_session_timeout',
-	CASE current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN $2::text ELSE current_setting('idle_in_transaction_session_timeout') END, true)`
+const setUp = `SELECT pg_catalog.set_config('semel.joint', $1::text, true), pg_catalog.set_config('idle_in_transaction_session_timeout',
+	CASE pg_catalog.current_setting('idle_in_transaction_session_timeout') WHEN '0' THEN $2::text ELSE pg_catalog.current_setting('idle_in_transaction_session_timeout') END, true)`
 
 // begin opens the transaction on conn, which it gives back where it fails,
 // together with what else is to be asked in the same round trip, which steps

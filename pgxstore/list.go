@@ -20,7 +20,7 @@ var (
 // on state and age: what is asked for is read and no more. A list has no
 // headers and no bodies.
 var listed = `WITH ` + clock + `
-SELECT clock.now, r.* FROM clock, unnest($1::smallint[]) AS asked (state), LATERAL (
+SELECT clock.now, r.* FROM clock, pg_catalog.unnest($1::smallint[]) AS asked (state), LATERAL (
 	SELECT ` + strings.Replace(columns, "header, body", "''::bytea AS header, ''::bytea AS body", 1) + ` FROM semel_records
 	WHERE semel_records.state = asked.state AND first_started >= $2::bigint AND first_started <= clock.now - $3::bigint
 	AND (first_started, scope, idempotency_key) > ($2::bigint, $4::bytea, $5::bytea)
@@ -116,7 +116,7 @@ func (s *Store) SweepTurn(ctx context.Context, d time.Duration) (bool, error) {
 // selectLag finds the first to expire of the records of either kind, each by
 // the index from which they are swept.
 const selectLag = `WITH ` + clock + `
-SELECT coalesce(max(clock.now - expires), 0) FROM clock, LATERAL (
+SELECT coalesce(pg_catalog.max(clock.now - expires), 0) FROM clock, LATERAL (
 	(SELECT expires FROM semel_records WHERE generation = 0 AND expires <= clock.now ORDER BY expires LIMIT 1)
 	UNION ALL
 	(SELECT expires FROM semel_records WHERE generation > 0 AND expires <= clock.now ORDER BY expires LIMIT 1)) AS first`

@@ -61,12 +61,12 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.one(ctx, func(r pgx.Row) error { return r.Scan(&schema) }, selectSchema); err != nil {
 		return unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
 	}
-	s.sql = statementsIn(schema)
+	s.sql = statementsIn(schema, s.hooks.ClockShift)
 	return nil
 }
 
-const selectSettings = `SELECT current_setting('fsync'), current_setting('synchronous_commit'),
-	(SELECT setting FROM pg_settings WHERE name = 'statement_timeout')`
+const selectSettings = `SELECT pg_catalog.current_setting('fsync'), pg_catalog.current_setting('synchronous_commit'),
+	(SELECT setting FROM pg_catalog.pg_settings WHERE name = 'statement_timeout')`
 
 // readSettings lowers the class where an acknowledged commit need not be on the
 // disk, and finds out a pooler that nobody spoke of: it refuses the settings

@@ -16,11 +16,11 @@ const columns = `scope, idempotency_key, version, state, is_open, generation, op
 
 // now is the store's clock, in microseconds since 1970. Unlike now() it goes on
 // inside a transaction (R23).
-const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+const now = `(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint`
 
 // asked is when the statement was sent: one value for the whole of it, so that
 // an index is searched for it, which it is not for a volatile function.
-const asked = `(extract(epoch FROM statement_timestamp()) * 1000000)::bigint`
+const asked = `(extract(epoch FROM pg_catalog.statement_timestamp()) * 1000000)::bigint`
 
 // clock reads it once for a statement.
 const clock = `clock AS MATERIALIZED (SELECT ` + now + ` AS now)`

@@ -4,7 +4,8 @@ import "strings"
 
 // statements are the texts of all calls, with the tables named by the schema
 // that they are in: a handler, or a client of the same pooler, may have changed
-// where names are looked for, or have a temporary table of the same name.
+// where names are looked for, or have a temporary table of the same name. For
+// that reason functions are called by their whole names everywhere.
 type statements struct {
 	read, lock                     string
 	claimNew, claimSeen, claimLast string
@@ -17,10 +18,14 @@ type statements struct {
 	audit, audits                  string
 }
 
-// statementsIn returns the texts for a schema, which is quoted where it must be.
-func statementsIn(schema string) statements {
-	tables := strings.NewReplacer(
-		"semel_records", schema+".semel_records", "semel_audit", schema+".semel_audit", "semel_sweep", schema+".semel_sweep")
+// statementsIn returns the texts for a schema, which is quoted where it must be,
+// with shift added to the clock, if there is one.
+func statementsIn(schema, shift string) statements {
+	names := []string{"semel_records", schema + ".semel_records", "semel_audit", schema + ".semel_audit", "semel_sweep", schema + ".semel_sweep"}
+	if shift != "" {
+		names = append(names, now, "("+now+" + "+shift+")", asked, "("+asked+" + (SELECT "+shift+"))")
+	}
+	tables := strings.NewReplacer(names...)
 	return statements{
 		read:          tables.Replace(selectRecord),
 		lock:          tables.Replace(lockRecord),
@@ -46,6 +51,6 @@ func statementsIn(schema string) statements {
 
 // selectSchema finds the schema that the tables are in. A temporary table of
 // somebody else's is none of them.
-const selectSchema = `SELECT quote_ident(s.name) FROM unnest(current_schemas(false)) WITH ORDINALITY AS s (name, n)
+const selectSchema = `SELECT pg_catalog.quote_ident(s.name) FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY AS s (name, n)
 JOIN pg_catalog.pg_tables AS t ON t.schemaname = s.name AND t.tablename = 'semel_records'
 WHERE s.name NOT LIKE 'pg\_temp%' ORDER BY s.n LIMIT 1`

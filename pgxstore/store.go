@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/testhook"
 )
 
 var (
@@ -29,6 +30,7 @@ type Store struct {
 	class   semel.StoreClass
 	sql     statements
 	local   []string // settings that each transaction is told, behind a pooler
+	hooks   testhook.Hooks
 }
 
 // Open returns a store over the database of url, which was migrated. See [New].
@@ -68,7 +70,7 @@ func New(ctx context.Context, base *pgxpool.Config, cfg Config) (*Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{own: own, tx: tx, class: cfg.Class}
+	s := &Store{own: own, tx: tx, class: cfg.Class, hooks: cfg.Hooks}
 	if cfg.TransactionPooler {
 		s.local = localSettings
 	}

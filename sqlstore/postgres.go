@@ -51,7 +51,7 @@ func refusePooler(ctx context.Context, business *sql.DB) error {
 			return err
 		}
 		defer conn.Close() // at the end: they must be two
-		if err := conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&processes[i]); err != nil {
+		if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&processes[i]); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ var ownSettings = append(slices.Clip(ownLimits),
 func settings(all []setting, local bool) string {
 	calls := make([]string, len(all))
 	for i, s := range all {
-		calls[i] = fmt.Sprintf("set_config('%s', '%s', %v)", s.name, s.value, local)
+		calls[i] = fmt.Sprintf("pg_catalog.set_config('%s', '%s', %v)", s.name, s.value, local)
 	}
 	return strings.Join(calls, ", ")
 }
@@ -97,8 +97,8 @@ func settings(all []setting, local bool) string {
 func postgres() *dialect {
 	return &dialect{
 		example:  `_ "github.com/jackc/pgx/v5/stdlib", whose name is "pgx"`,
-		now:      "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
-		asked:    "(extract(epoch FROM statement_timestamp()) * 1000000)::bigint",
+		now:      "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint",
+		asked:    "(extract(epoch FROM pg_catalog.statement_timestamp()) * 1000000)::bigint",
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		ignore:   " ON CONFLICT (scope, idempotency_key) DO NOTHING",
@@ -106,7 +106,7 @@ func postgres() *dialect {
 		// which a byte may be two characters.
 		maxReply: "SELECT 256 << 20",
 		numbered: true,
-		schema: `SELECT quote_ident(s.name) || '.' FROM unnest(current_schemas(false)) WITH ORDINALITY s (name, n)
+		schema: `SELECT pg_catalog.quote_ident(s.name) || '.' FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s (name, n)
 JOIN pg_catalog.pg_tables t ON t.schemaname = s.name AND t.tablename = 'semel_records' WHERE s.name NOT LIKE 'pg\_temp%' ORDER BY n LIMIT 1`,
 		own: sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		sweep: `DELETE FROM semel_records WHERE ctid = ANY (ARRAY(
@@ -120,12 +120,12 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 		// Several statements without arguments are one round trip. The limits
 		// end the transaction of a process that stands still or whose host is
 		// lost, also while it finishes its claim.
-		opened: fmt.Sprintf(`SELECT set_config(s.name, s.value, true) FROM (VALUES
-	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE current_setting(s.name) = '0';
+		opened: fmt.Sprintf(`SELECT pg_catalog.set_config(s.name, s.value, true) FROM (VALUES
+	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE pg_catalog.current_setting(s.name) = '0';
 SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		release:    "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
-		waits:      `, set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)`,
-		durable:    `SELECT current_setting('fsync') = 'on' AND current_setting('synchronous_commit') <> 'off'`,
+		waits:      `, pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`,
+		durable:    `SELECT pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off'`,
 		migrations: migrate.PostgreSQL(),
 		text:       &sqltext.PostgreSQL,
 		errors: faults{

@@ -251,7 +251,7 @@ func openPgxShop(ctx context.Context, address string) (business, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := pgxstore.Open(ctx, address, pgxstore.Config{})
+	s, err := pgxstore.Open(ctx, address, pgxstore.Config{Hooks: pgxHooks})
 	return pgxShop{&pgxStore{Store: s, url: address}, db}, err
 }
 

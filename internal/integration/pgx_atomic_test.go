@@ -120,7 +120,7 @@ func TestPgxAtomicDuplicates(t *testing.T) {
 // pgxAtomic is a process that makes one atomic payment, says when its row is
 // written, and goes on when it is told to.
 func pgxAtomic() error {
-	s, err := pgxstore.Open(context.Background(), os.Getenv(pathVariable), pgxstore.Config{})
+	s, err := pgxstore.Open(context.Background(), os.Getenv(pathVariable), pgxstore.Config{Hooks: pgxHooks})
 	if err != nil {
 		return err
 	}

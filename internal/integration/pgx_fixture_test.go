@@ -10,24 +10,23 @@ import (
 
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/integration/services"
+	"github.com/semel-dev/semel/internal/testhook"
 	"github.com/semel-dev/semel/pgxstore"
 )
 
-// testClock puts a clock of the test's own before PostgreSQL's: functions are
-// looked for along the search path. It is plpgsql, so that each call sees what
-// is committed by then.
+// pgxHooks move the clock of a store over a database that was prepared.
+var pgxHooks = testhook.Hooks{ClockShift: "semel_test.shift()"}
+
+// testClock makes shift(): by how much the clock was moved. It is plpgsql, so
+// that each call sees what is committed by then. Whoever looks for a clock along
+// the search path, and not in pg_catalog, finds one that fails.
 const testClock = `
 CREATE SCHEMA semel_test;
 CREATE TABLE semel_test.shift (micros bigint NOT NULL);
 INSERT INTO semel_test.shift VALUES (0);
-CREATE FUNCTION semel_test.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-	RETURN pg_catalog.clock_timestamp() + (SELECT micros FROM semel_test.shift) * interval '1 microsecond';
-END $$;
-CREATE FUNCTION semel_test.statement_timestamp() RETURNS timestamptz LANGUAGE plpgsql STABLE AS $$
-BEGIN
-	RETURN pg_catalog.statement_timestamp() + (SELECT micros FROM semel_test.shift) * interval '1 microsecond';
-END $$;
+CREATE FUNCTION semel_test.shift() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN (SELECT micros FROM semel_test.shift); END $$;
+CREATE FUNCTION semel_test.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not the server''s clock'; END $$;
+CREATE FUNCTION semel_test.statement_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not the server''s clock'; END $$;
 DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = semel_test, pg_catalog, public', current_database()); END $$;`
 
 // testCounter counts the rows that are written to the table of keys, also by
@@ -98,8 +97,9 @@ func openPgx(t testing.TB, server *services.Postgres, url string, cfg pgxConfig)
 	s.admin, err = pgx.Connect(t.Context(), url)
 	assert.NoError(t, err)
 	t.Cleanup(func() { s.admin.Close(context.Background()) }) //nolint:errcheck // the test is over.
-	s.exec(t, `SET search_path = public`)                     // and the clock is the server's
-	s.Store, err = pgxstore.Open(t.Context(), s.url, cfg.Config)
+	s.exec(t, `SET search_path = public`)
+	s.config.Hooks = pgxHooks
+	s.Store, err = pgxstore.Open(t.Context(), s.url, s.config.Config)
 	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s

@@ -162,7 +162,7 @@ func TestPgxPlansStayWithTheIndex(t *testing.T) {
 	const table, index = `pg_stat_user_tables WHERE relname = 'semel_records'`, `pg_stat_user_indexes WHERE indexrelname = 'semel_records_expires'`
 	scans, lookups, swept := counted("seq_scan", table), counted("idx_scan", table), counted("idx_tup_read", index)
 	var err error
-	s.Store, err = pgxstore.Open(t.Context(), s.url, pgxstore.Config{MaxConns: 1, MaxTxConns: 1})
+	s.Store, err = pgxstore.Open(t.Context(), s.url, pgxstore.Config{MaxConns: 1, MaxTxConns: 1, Hooks: pgxHooks})
 	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	g := newGuard(t, s, semel.Config{})
@@ -223,7 +223,7 @@ func TestPgxSharesItsTablesWithSQLStore(t *testing.T) {
 // taken, and claims and renewals go on.
 func TestPgxBusyHandlersHoldUpNoHeartbeat(t *testing.T) {
 	t.Parallel()
-	s := newPgx(t, pgxConfig{Config: pgxstore.Config{MaxConns: 1, MaxTxConns: 1}})
+	s := newPgx(t, pgxConfig{Config: pgxstore.Config{MaxConns: 1, MaxTxConns: 1, Hooks: pgxHooks}})
 	_, err := runPgx(t, s, semel.Joined, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
 		mustExec(ctx, t, tx, pgxPay, "paid")
 		res, err := s.Begin(t.Context(), beginFor("another"))

@@ -56,10 +56,9 @@ const poolerVariable = "SEMEL_INTEGRATION_POOLER"
 
 func itsPgx(s semel.Store) *pgxStore { return s.(*pgxStore) } //nolint:forcetypeassert // New returns no other.
 
-// pgxWorker is a process that shares a store with the contract's tests. Its
-// clock is the server's.
+// pgxWorker is a process that shares a store with the contract's tests.
 func pgxWorker() error {
-	s, err := pgxstore.Open(context.Background(), os.Getenv(pathVariable), pgxstore.Config{TransactionPooler: os.Getenv(poolerVariable) != ""})
+	s, err := pgxstore.Open(context.Background(), os.Getenv(pathVariable), pgxstore.Config{TransactionPooler: os.Getenv(poolerVariable) != "", Hooks: pgxHooks})
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (s *pgxStore) relayed(t *testing.T) *relay {
 	t.Helper()
 	r, through := newRelay(t, s.url)
 	var err error
-	s.Store, err = pgxstore.Open(t.Context(), through+"&default_query_exec_mode=simple_protocol", pgxstore.Config{})
+	s.Store, err = pgxstore.Open(t.Context(), through+"&default_query_exec_mode=simple_protocol", pgxstore.Config{Hooks: pgxHooks})
 	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	return r
@@ -189,7 +189,7 @@ func TestPgxRoundTrips(t *testing.T) {
 	assert.NoError(t, err)
 	count := &trips{}
 	base.ConnConfig.Tracer = count
-	s.Store, err = pgxstore.New(t.Context(), base, pgxstore.Config{})
+	s.Store, err = pgxstore.New(t.Context(), base, pgxstore.Config{Hooks: pgxHooks})
 	assert.NoError(t, err)
 	t.Cleanup(s.Close)
 	g := newGuard(t, s, semel.Config{})
