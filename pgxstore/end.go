@@ -30,13 +30,13 @@ FROM ended`
 )
 
 // byIndex is for a statement of the store's own among those of the handler: see
-// ownParams. byAnyPlan gives the handler back what it had. durably is byIndex
-// for a commit that waits for the disk, whatever the handler has set.
+// ownParams. byAnyPlan gives the handler back what it had. waits has the commit
+// wait for the disk, whatever the handler has set, and durably is byIndex too.
 const (
 	byIndex   = "SET LOCAL enable_seqscan = off"
 	byAnyPlan = "SET LOCAL enable_seqscan TO DEFAULT"
-	durably   = `SELECT pg_catalog.set_config('enable_seqscan', 'off', true),
-	pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`
+	waits     = `pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`
+	durably   = `SELECT pg_catalog.set_config('enable_seqscan', 'off', true), ` + waits
 )
 
 // ending is the statement before that which ends a claim and COMMIT.
@@ -81,9 +81,10 @@ func (j *atomicJoint) endAll(p semel.FinishParams) (statement string, args []any
 var _ semel.Binder[pgx.Tx] = (*Store)(nil)
 
 // FinishTx ends c in a transaction that its caller owns: in one round trip
-// where the claim is running, which it is unless its owner took its time. The
-// commit is as durable as that caller lets it be: with synchronous_commit set to
-// off a reply can be shown that a crash takes back.
+// where the claim is running, which it is unless its owner took its time. Where
+// the store is durable, so is that commit, unless the caller sets
+// synchronous_commit to off afterwards: a reply could then be shown that a crash
+// takes back.
 func (s *Store) FinishTx(ctx context.Context, tx pgx.Tx, c semel.Claim, p semel.FinishParams) (semel.Held, error) {
 	args, ends, err := endArgs(c, p)
 	if err == nil && ends && p.Settlement == nil {
@@ -119,6 +120,10 @@ func (s *Store) finishLocked(ctx context.Context, tx pgx.Tx, c semel.Claim, p se
 	steps, err := s.queueChange(b, &r, p.AuditEntry(&r.record, changed))
 	if err != nil {
 		return semel.Held{}, err
+	}
+	if s.class == semel.Durable {
+		b.Queue("SELECT " + waits)
+		steps = append(steps, ran)
 	}
 	return held, send(ctx, tx, b, steps...)
 }

@@ -61,7 +61,7 @@ func (s *Store) check(ctx context.Context) error {
 	if err := s.one(ctx, func(r pgx.Row) error { return r.Scan(&schema) }, selectSchema); err != nil {
 		return unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
 	}
-	s.sql = statementsIn(schema, s.hooks.ClockShift)
+	s.sql = statementsIn(schema, s.hooks.ClockShift, s.class == semel.Durable)
 	return nil
 }
 

@@ -19,13 +19,18 @@ type statements struct {
 }
 
 // statementsIn returns the texts for a schema, which is quoted where it must be,
-// with shift added to the clock, if there is one.
-func statementsIn(schema, shift string) statements {
+// with shift added to the clock, if there is one. What ends a claim in a
+// transaction of others has it wait for the disk, if the store is durable.
+func statementsIn(schema, shift string, durable bool) statements {
 	names := []string{"semel_records", schema + ".semel_records", "semel_audit", schema + ".semel_audit", "semel_sweep", schema + ".semel_sweep"}
 	if shift != "" {
 		names = append(names, now, "("+now+" + "+shift+")", asked, "("+asked+" + (SELECT "+shift+"))")
 	}
 	tables := strings.NewReplacer(names...)
+	finish := finishRunning
+	if durable {
+		finish = strings.Replace(finish, "AS now)", "AS now, "+waits+")", 1)
+	}
 	return statements{
 		read:          tables.Replace(selectRecord),
 		lock:          tables.Replace(lockRecord),
@@ -34,7 +39,7 @@ func statementsIn(schema, shift string) statements {
 		claimLast:     tables.Replace(claimAgain),
 		save:          tables.Replace(saveOld),
 		renew:         tables.Replace(renewRunning),
-		finish:        tables.Replace(finishRunning),
+		finish:        tables.Replace(finish),
 		endClaimed:    tables.Replace(endClaimed),
 		endNew:        tables.Replace(endNew),
 		endSeen:       tables.Replace(endSeen),

@@ -13,9 +13,10 @@ import (
 // then waits for tx, is of no use there, and joined mode is. Begin it in READ
 // COMMITTED, and roll it back after an error of any of its statements: MariaDB
 // goes on as if nothing had happened after it has rolled everything back, and
-// nobody watches over a transaction that is the caller's. Its commit is as durable
-// as its caller lets it be: with PostgreSQL's synchronous_commit set to off a reply
-// can be shown that a crash takes back.
+// nobody watches over a transaction that is the caller's. Where the store is
+// durable, so is that commit, unless its caller sets PostgreSQL's
+// synchronous_commit to off afterwards: a reply could then be shown that a crash
+// takes back.
 //
 // After an error tx is rolled back, so that it cannot be committed. Errors match
 // semel.ErrStoreUnavailable.
@@ -34,6 +35,11 @@ func (s *Store) finishTx(ctx context.Context, tx *sql.Tx, c semel.Claim, p semel
 	if s.dialect.joinedFinish {
 		if held, err := s.finishOn(ctx, tx, c, p); err != nil || held.Status != 0 {
 			return held, err
+		}
+	}
+	if s.sql.waits != "" {
+		if _, err := tx.ExecContext(ctx, s.sql.waits); err != nil {
+			return semel.Held{}, err
 		}
 	}
 	var held semel.Held

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/sqltext"
 	"github.com/semel-dev/semel/migrate"
 )
@@ -32,8 +33,9 @@ type dialect struct {
 	// before the clock or, under their whole names, before the store's tables.
 	// It is empty where nothing can.
 	clear []string
-	// waits is added to release where the store is durable, whatever the handler
-	// has set.
+	// waits is an expression that has the commit of the transaction wait for the
+	// disk, whatever was set in it, where the store is durable. It is empty where
+	// nothing can be set.
 	waits string
 	// maxReply asks for the most bytes of a reply that can be saved.
 	maxReply string
@@ -102,6 +104,7 @@ type statements struct {
 	audit, auditsOf       string
 	opened, release       string
 	claim, extend, finish string
+	waits                 string
 	clear                 []string
 }
 
@@ -109,15 +112,20 @@ type statements struct {
 // clock with shift added, if there is one.
 type filler struct {
 	dialect *dialect
+	waits   string // of the dialect, or none
 	names   *strings.Replacer
 }
 
-func (d *dialect) filler(schema, shift string) *filler {
+func (d *dialect) filler(schema, shift string, class semel.StoreClass) *filler {
 	now, asked := d.now, d.asked
 	if shift != "" {
 		now, asked = now+" + "+shift, asked+" + "+shift
 	}
-	return &filler{d, strings.NewReplacer(
+	waits := d.waits
+	if class != semel.Durable {
+		waits = ""
+	}
+	return &filler{d, waits, strings.NewReplacer(
 		"semel_records", schema+"semel_records", "semel_audit", schema+"semel_audit", "semel_sweep", schema+"semel_sweep",
 		"{now}", now, "{asked}", asked, "{lock}", d.lock, "{lockFree}", d.lockFree,
 		"{columns}", columns, "{claimed}", claimedColumns(),
@@ -147,8 +155,24 @@ func (f *filler) statements() statements {
 		clear:       clearing,
 		claim:       text(d.claim),
 		extend:      text(d.extend),
-		finish:      text(d.finish),
+		finish:      text(strings.Replace(d.finish, "{waits}", separated(f.waits), 1)),
+		waits:       selecting(f.waits),
 	}
+}
+
+// separated is an expression behind others, and selecting one alone.
+func separated(expression string) string {
+	if expression == "" {
+		return ""
+	}
+	return ", " + expression
+}
+
+func selecting(expression string) string {
+	if expression == "" {
+		return ""
+	}
+	return "SELECT " + expression
 }
 
 // placeholders numbers the question marks of s if the dialect wants that. None

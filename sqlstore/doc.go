@@ -10,7 +10,7 @@
 //	store, err := sqlstore.New(ctx, handles, sqlstore.Config{})
 //
 // What it guarantees: the class is semel.Durable where the database waits for
-// its disk, which is told at New; a claim is one commit, a finish another, or
+// its disk, which is asked at New; a claim is one commit, a finish another, or
 // none of its own in joined mode; a replay writes nothing and locks nothing.
 // The database's clock decides leases and retention, read once the lock that
 // is needed is held. Several processes may share a database.

@@ -134,17 +134,21 @@ func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, tx *sql.Tx, er
 }
 
 // giveBack gives the connection of a transaction that has ended to the pool, or
-// closes it if something was left on it. It waits for a statement that was cut
-// off.
+// closes it if something was left on it, or may have been by what was called. It
+// waits for a statement that was cut off.
 func (j *joint) giveBack() {
 	j.mu.Lock()
-	conn, leaves := j.conn, j.effect.Leaves != ""
+	conn, leaves := j.conn, j.mayLeave()
 	j.mu.Unlock()
 	if leaves {
 		conn.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // that closes it.
 	}
 	conn.Close() //nolint:errcheck // it may be closed.
 }
+
+// mayLeave reports whether the work has left something on the connection, or
+// called what may have: it is not looked into.
+func (j *joint) mayLeave() bool { return j.effect.Leaves != "" || j.effect.MayEnd }
 
 // state is the error that the transaction answers with, if it is over.
 func (j *joint) state() error {
@@ -231,7 +235,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 		}
 		return semel.Held{}, refused(err) // COMMIT is never sent
 	}
-	if j.effect.Leaves != "" || j.effect.MayEnd {
+	if j.mayLeave() {
 		for _, statement := range j.store.sql.clear {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return semel.Held{}, refused(err)

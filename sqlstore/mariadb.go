@@ -89,7 +89,7 @@ WHERE NOT EXISTS (SELECT 1 FROM semel_records WHERE scope = ? AND idempotency_ke
 	finished = {now}, expires = finished + ?` + mariadbHeld + " AND NOT is_open",
 		opened:     "SAVEPOINT " + savepointName,
 		release:    "RELEASE SAVEPOINT " + savepointName,
-		durable:    "SELECT @@innodb_flush_log_at_trx_commit = 1",
+		durable:    "SELECT @@innodb_flush_log_at_trx_commit = 1 AND (NOT @@log_bin OR @@sync_binlog = 1)",
 		logged:     mariadbLogged,
 		migrations: migrate.MariaDB(),
 		text:       &sqltext.MariaDB,

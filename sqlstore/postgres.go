@@ -115,7 +115,7 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 		claim:  postgresClaim,
 		extend: "UPDATE semel_records SET version = version + 1, renewed = c.now, lease_end = c.now + ?, reply_started = reply_started OR ?" + postgresHeld,
 		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,
-	finished = c.now, expires = c.now + ?` + postgresHeld + " AND NOT is_open",
+	finished = c.now, expires = c.now + ?` + strings.Replace(postgresHeld, "{now} AS now", "{now} AS now{waits}", 1) + " AND NOT is_open",
 		joinedFinish: true,
 		// Several statements without arguments are one round trip. The limits
 		// end the transaction of a process that stands still or whose host is
@@ -124,7 +124,7 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE pg_catalog.current_setting(s.name) = '0';
 SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
 		release:    "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
-		waits:      `, pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`,
+		waits:      `pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`,
 		durable:    `SELECT pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off'`,
 		migrations: migrate.PostgreSQL(),
 		text:       &sqltext.PostgreSQL,

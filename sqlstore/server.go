@@ -70,19 +70,26 @@ func limit(db *sql.DB, most int) {
 	db.SetMaxIdleConns(most)
 }
 
-// class asks whether the server's commits are durable.
-func (h *Handles) class(ctx context.Context) (semel.StoreClass, error) {
+// class is the one that was said, unless the server's commits are not durable.
+func (h *Handles) class(ctx context.Context, said semel.StoreClass) (semel.StoreClass, error) {
+	switch said {
+	case "":
+		said = semel.Durable
+	case semel.Durable, semel.DurableUnlessFailover, semel.BestEffort:
+	default:
+		return "", configError("Class is %q; it must be one of semel's classes", said)
+	}
 	if h.dialect.durable == "" {
-		return semel.Durable, nil
+		return said, nil
 	}
 	var durable bool
 	if err := h.ownRead.QueryRowContext(ctx, h.dialect.durable).Scan(&durable); err != nil {
-		return "", fmt.Errorf("ask whether commits are durable: %w", err)
+		return "", unavailable(fmt.Errorf("ask whether commits are durable: %w", err))
 	}
 	if !durable {
 		return semel.BestEffort, nil
 	}
-	return semel.Durable, nil
+	return said, nil
 }
 
 // baseConnector returns the driver's own connector for dsn.

@@ -32,6 +32,10 @@ type Config struct {
 	// is after a third of the lease, and MariaDB does so from 11.6 on. SQLite
 	// has only sql.LevelSerializable, whatever is said here.
 	Isolation sql.IsolationLevel
+	// Class is what the database keeps of what it has acknowledged. Default
+	// semel.Durable; semel.DurableUnlessFailover where a replica that has not
+	// confirmed a write may take over.
+	Class semel.StoreClass
 	// Hooks are for the tests of this module: they move the store's clock.
 	// Their type is internal, so that nobody else can set them.
 	Hooks testhook.Hooks
@@ -66,22 +70,19 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 	if err := checkSchema(ctx, h); err != nil {
 		return nil, err
 	}
-	class, err := h.class(ctx)
+	class, err := h.class(ctx, cfg.Class)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
 	var schema string
 	if err := h.ownRead.QueryRowContext(ctx, h.dialect.schema).Scan(&schema); err != nil {
 		return nil, unavailable(fmt.Errorf("ask which schema the tables are in: %w", err))
 	}
-	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift), class: class, looks: newLooks(), hooks: cfg.Hooks}
+	s := &Store{handles: h, dialect: h.dialect, fill: h.dialect.filler(schema, cfg.Hooks.ClockShift, class), class: class, looks: newLooks(), hooks: cfg.Hooks}
 	if err := h.ownRead.QueryRowContext(ctx, h.dialect.maxReply).Scan(&s.maxReply); err != nil {
 		return nil, unavailable(fmt.Errorf("ask how large a reply may be: %w", err))
 	}
 	s.sql = s.fill.statements()
-	if class == semel.Durable {
-		s.sql.release += s.dialect.waits
-	}
 	s.business.Isolation = cfg.Isolation
 	if cfg.Isolation == sql.LevelDefault {
 		s.business.Isolation = sql.LevelReadCommitted
@@ -146,10 +147,11 @@ func (s *Store) StatementLimit() time.Duration { return statementLimit }
 // max_allowed_packet as New found it, or of 64 MiB.
 func (s *Store) MaxReply() int64 { return s.maxReply }
 
-// Class returns semel.Durable, or semel.BestEffort where New found that the
+// Class returns what Config said, or semel.BestEffort where New found that the
 // server does not wait for its disk (PostgreSQL: fsync or synchronous_commit
-// off; MariaDB: innodb_flush_log_at_trx_commit other than 1). What a failover
-// to a replica loses is not seen from here.
+// off; MariaDB: innodb_flush_log_at_trx_commit other than 1, or a binary log
+// whose sync_binlog is). What a failover to a replica loses is not seen from
+// here.
 func (s *Store) Class() semel.StoreClass { return s.class }
 
 // offset is added to the clock that a statement reads: zero but in tests.

@@ -53,7 +53,8 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 //
 // What a statement leaves on the connection (a setting, a temporary table, a
 // lock of the session) ends with the transaction: the connection is closed, and
-// the next transaction opens another. SET LOCAL, ON COMMIT DROP and the locks of
+// the next transaction opens another. So it is after MariaDB's CALL, EXECUTE and
+// the like, whatever they did. SET LOCAL, ON COMMIT DROP and the locks of
 // a transaction cost nothing. Behind a pooler, whose connections to the server
 // are not closed, such a statement is refused.
 //

@@ -19,7 +19,7 @@ var mayImport = map[string][]string{
 	"idempotencykey":              {"."},
 	"memstore":                    {"."},
 	"migrate":                     {},
-	"pgxstore":                    {".", "migrate", "internal/sqltext"},
+	"pgxstore":                    {".", "migrate", "internal/sqltext", "internal/testhook"},
 	"redisstore":                  {".", "internal/testhook"},
 	"sqlstore":                    {".", "migrate", "internal/sqltext", "internal/testhook"},
 	"storetest":                   {".", "internal/assert"},

@@ -27,12 +27,14 @@ var sqliteTraces = []trace{
 	{name: "a setting", leave: "PRAGMA busy_timeout = 1", find: "PRAGMA busy_timeout"},
 	{name: "a setting that forbids to write", leave: "PRAGMA query_only = ON", find: "PRAGMA query_only", spoils: true},
 	{name: "a temporary table", leave: "CREATE TEMP TABLE left_behind (a)", find: "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'left_behind'"},
+	{name: "a temporary table by a quoted name", leave: "CREATE TABLE 'temp'.left_behind (a)", find: "SELECT count(*) FROM temp.sqlite_schema WHERE name = 'left_behind'"},
 }
 
 var postgresTraces = []trace{
 	{name: "a setting", leave: "SET statement_timeout = '7s'", find: "SELECT (current_setting('statement_timeout') = '7s')::int"},
 	{name: "a setting by a call", leave: "SELECT set_config('statement_timeout', '7s', false)", find: "SELECT (current_setting('statement_timeout') = '7s')::int"},
 	{name: "a temporary table", leave: "CREATE TEMP TABLE left_behind (a int)", find: "SELECT (to_regclass('pg_temp.left_behind') IS NOT NULL)::int"},
+	{name: "a temporary table by a quoted name", leave: `CREATE TABLE "pg_temp".left_behind (a int)`, find: "SELECT (to_regclass('pg_temp.left_behind') IS NOT NULL)::int"},
 	{name: "a listener", leave: "LISTEN left_behind", find: "SELECT count(*) FROM pg_listening_channels()", late: true},
 	{name: "a prepared statement", leave: "PREPARE left_behind AS SELECT 1", find: "SELECT count(*) FROM pg_prepared_statements WHERE name = 'left_behind'"},
 	{name: "a cursor", leave: "DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1", find: "SELECT count(*) FROM pg_cursors WHERE name = 'left_behind'"},
@@ -47,6 +49,8 @@ var mariadbTraces = []trace{
 	{name: "a temporary table", leave: "CREATE TEMPORARY TABLE left_behind AS SELECT 1 AS a", find: "SELECT a FROM left_behind"},
 	{name: "a prepared statement", leave: "PREPARE left_behind FROM 'SELECT 1'", find: "EXECUTE left_behind"},
 	{name: "a lock", leave: "SELECT GET_LOCK('left_behind', 1)", find: "SELECT IS_USED_LOCK('left_behind') = connection_id()"},
+	{name: "a lock by a quoted name", leave: "SELECT `get_lock`('left_behind', 1)", find: "SELECT IS_USED_LOCK('left_behind') = connection_id()"},
+	{name: "a setting that a procedure makes", leave: "CALL set_left_behind()", find: "SELECT @@max_sort_length = 65"},
 }
 
 // oneConnection is a store whose business transactions have one connection.
@@ -131,7 +135,9 @@ var sessionWays = map[string]struct {
 	}, postgresTraces},
 	"MariaDB": {func(t *testing.T) *oneConnection {
 		t.Helper()
-		return overSQL(t, newSQL(t, "MariaDB").handles)
+		s := newSQL(t, "MariaDB")
+		s.exec(t, "CREATE PROCEDURE set_left_behind() SET SESSION max_sort_length = 65")
+		return overSQL(t, s.handles)
 	}, mariadbTraces},
 	"pgx joined": {func(t *testing.T) *oneConnection { t.Helper(); return overPgx(t, semel.Joined) }, postgresTraces},
 	"pgx atomic": {func(t *testing.T) *oneConnection { t.Helper(); return overPgx(t, semel.Atomic) }, postgresTraces},

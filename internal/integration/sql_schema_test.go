@@ -2,9 +2,9 @@ package integration
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -138,8 +138,36 @@ func TestPostgresStoreSaysHowDurableItIs(t *testing.T) {
 	assert.Equal(t, semel.ClassOf(s), semel.Durable)
 	s.exec(t, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$")
 	assert.Equal(t, semel.ClassOf(s.by(t, s.server.driver)), semel.BestEffort, "where the server does not wait for its disk")
-	_, err := semel.New(s, semel.Hold(), semel.Config{StoreTimeout: 4 * time.Second})
+	_, err := semel.New(s, semel.Hold(), semel.Config{StoreTimeout: s.StatementLimit()})
 	assert.ErrorIs(t, err, semel.ErrConfig, "a caller that gives up no later than the server does (R15)")
+}
+
+func TestMariaDBStoreSaysHowDurableItIs(t *testing.T) {
+	t.Parallel()
+	s := newSQL(t, "MariaDB")
+	for _, c := range []struct {
+		name, setting, value string
+		want                 semel.StoreClass
+	}{
+		{"as it is", "", "", semel.DurableUnlessFailover},
+		{"with a log that waits for no disk", "@@innodb_flush_log_at_trx_commit", "2", semel.BestEffort},
+		{"with a binary log, which by default waits for none", "@@log_bin", "1", semel.BestEffort},
+		{"with a binary log that waits for the disk", "NOT @@log_bin OR @@sync_binlog", "NOT 1 OR 1", semel.DurableUnlessFailover},
+	} {
+		w, name := newWire(t, s.server.driver)
+		if c.setting != "" {
+			w.rewrite = func(statement string) string { return strings.Replace(statement, c.setting, c.value, 1) }
+		}
+		h, err := sqlstore.OpenMariaDB(name, s.dsn)
+		assert.NoError(t, err)
+		defer h.Close()
+		again, err := sqlstore.New(t.Context(), h, sqlstore.Config{Class: semel.DurableUnlessFailover})
+		assert.NoError(t, err)
+		assert.Equal(t, again.Class(), c.want, c.name)
+	}
+	_, err := sqlstore.New(t.Context(), s.handles, sqlstore.Config{Class: "for ever"})
+	assert.ErrorIs(t, err, semel.ErrConfig)
+	assert.Contains(t, err.Error(), "Class")
 }
 
 func TestOpenServersRefusesWhatCannotBe(t *testing.T) {

@@ -2,7 +2,9 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -52,6 +54,67 @@ func TestMariaDBAutocommitByAQuotedNameIsFound(t *testing.T) {
 			assert.Equal(t, s.payments(t), 1, "what was committed")
 		})
 	}
+}
+
+func TestPostgresReplyOfACallersTransactionIsOnDiskWhateverWasSet(t *testing.T) {
+	t.Parallel()
+	for _, lapsed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("database/sql, lapsed %v", lapsed), func(t *testing.T) {
+			t.Parallel()
+			s := newSQL(t, "PostgreSQL")
+			for _, statement := range atCommit {
+				s.exec(t, statement)
+			}
+			rec := begun(t, s, beginFor("k"))
+			if lapsed {
+				unknown(t, s, rec)
+			}
+			tx, err := s.test.BeginTx(t.Context(), nil)
+			assert.NoError(t, err)
+			defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
+			for _, statement := range []string{noWait, "INSERT INTO payments (payer) VALUES ('paid')"} {
+				_, err = tx.ExecContext(t.Context(), statement)
+				assert.NoError(t, err, statement)
+			}
+			held, err := s.FinishTx(t.Context(), tx, rec.Claim(), doneWith("x"))
+			assert.NoError(t, err)
+			assert.Equal(t, held.Status, semel.HeldYes)
+			assert.NoError(t, tx.Commit())
+			assert.Equal(t, s.number(t, waitedFor), 1, "commits")
+		})
+		t.Run(fmt.Sprintf("pgx, lapsed %v", lapsed), func(t *testing.T) {
+			t.Parallel()
+			s := newPgx(t, pgxConfig{})
+			for _, statement := range atCommit {
+				s.exec(t, statement)
+			}
+			rec := begun(t, s, beginFor("k"))
+			if lapsed {
+				unknown(t, s, rec)
+			}
+			tx, err := s.admin.Begin(t.Context())
+			assert.NoError(t, err)
+			defer tx.Rollback(context.Background()) //nolint:errcheck // after Commit it has nothing to do.
+			for _, statement := range []string{noWait, "INSERT INTO payments (key) VALUES ('paid')"} {
+				_, err = tx.Exec(t.Context(), statement)
+				assert.NoError(t, err, statement)
+			}
+			held, err := s.FinishTx(t.Context(), tx, rec.Claim(), doneWith("x"))
+			assert.NoError(t, err)
+			assert.Equal(t, held.Status, semel.HeldYes)
+			assert.NoError(t, tx.Commit(t.Context()))
+			assert.Equal(t, s.number(t, waitedFor), 1, "commits")
+		})
+	}
+}
+
+// unknown makes the end of a claim unknown, so that it takes more than one
+// statement to finish.
+func unknown(t *testing.T, s semel.Store, rec *semel.Record) {
+	t.Helper()
+	held, err := s.Finish(t.Context(), rec.Claim(), semel.FinishParams{To: semel.StateUnknown, Retention: time.Hour})
+	assert.NoError(t, err)
+	assert.Equal(t, held.Status, semel.HeldYes)
 }
 
 // atCommit writes down how the transaction that inserts a payment is committed.

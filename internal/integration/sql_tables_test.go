@@ -11,10 +11,22 @@ import (
 	"github.com/semel-dev/semel/sqlstore"
 )
 
+// postgresShadows are functions that fail, for whoever looks for PostgreSQL's
+// along the path of intoShadows.
+const postgresShadows = `CREATE SCHEMA shadows;
+CREATE FUNCTION shadows.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a shadow'; END $$;
+CREATE FUNCTION shadows.statement_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a shadow'; END $$;
+CREATE FUNCTION shadows.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a shadow'; END $$;
+CREATE FUNCTION shadows.current_setting(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a shadow'; END $$;
+CREATE FUNCTION shadows.current_setting(text, boolean) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a shadow'; END $$;`
+
+const intoShadows = "SET LOCAL search_path = shadows, pg_catalog, public"
+
 func TestServersJoinedCommitWritesTheStoresOwnTables(t *testing.T) {
 	t.Parallel()
 	prepare := map[string]string{
-		"PostgreSQL": "DROP TRIGGER count_write ON semel_records", // which does not find its sequence everywhere
+		// A trigger that does not find its sequence everywhere.
+		"PostgreSQL": "DROP TRIGGER count_write ON semel_records;" + postgresShadows,
 		"MariaDB":    "CREATE PROCEDURE make_shadow() CREATE TEMPORARY TABLE semel_records AS SELECT * FROM semel_records",
 	}
 	for name, shadow := range map[string]map[string][]string{
@@ -29,6 +41,10 @@ func TestServersJoinedCommitWritesTheStoresOwnTables(t *testing.T) {
 		"wherever names are looked for": {
 			"PostgreSQL": {"SET LOCAL search_path = pg_catalog", "SET search_path = pg_catalog"},
 			"MariaDB":    {"USE information_schema"},
+		},
+		"and calls the database's own functions": {
+			"PostgreSQL": {intoShadows},
+			"MariaDB":    {"SET timestamp = DEFAULT"}, // a function of one's own has the name of none of the server's
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,7 @@ import "slices"
 
 // SQLite is SQLite's.
 var SQLite = Dialect{
-	quotes: "'\"`", brackets: true, parameters: true, lineEnds: "\n",
+	quotes: "'\"`", names: "'\"`[", brackets: true, parameters: true, lineEnds: "\n",
 	refuses: func(words []string) string {
 		if endsAnywhere(words) {
 			return ending(words[0])
@@ -29,7 +29,7 @@ func makesTemporary(words []string) bool {
 
 // PostgreSQL is PostgreSQL's.
 var PostgreSQL = Dialect{
-	quotes: "'\"", dollars: true, nested: true, lineEnds: "\r\n",
+	quotes: "'\"", names: `"`, dollars: true, nested: true, lineEnds: "\r\n",
 	refuses: func(words []string) string {
 		if endsAnywhere(words) || words[0] == "ABORT" || words[0] == "PREPARE" && slices.Contains(words[1:], "TRANSACTION") {
 			return ending(words[0])
@@ -65,7 +65,7 @@ func postgresLeaves(words []string) bool {
 
 // MariaDB is MariaDB's.
 var MariaDB = Dialect{
-	quotes: "'\"`", backslash: "'\"", hash: true, lineEnds: "\n",
+	quotes: "'\"`", backslash: "'\"", names: "`\"", mariadb: true, lineEnds: "\n",
 	refuses:  mariadbRefuses,
 	harmless: mariadbHarmless,
 	leaves:   mariadbLeaves,
@@ -124,7 +124,11 @@ func mariadbHarmless(words []string) bool {
 		return true
 	case "SET":
 		// A name in quotes may be that of autocommit.
-		return len(words) < 2 || words[1] != "STATEMENT" && !slices.Contains(words, "`") && !slices.Contains(words, `"`)
+		if len(words) > 1 && words[1] == "STATEMENT" {
+			then := slices.Index(words, "FOR") + 1
+			return then > 0 && then < len(words) && mariadbHarmless(words[then:])
+		}
+		return !slices.Contains(words, "`") && !slices.Contains(words, `"`)
 	}
 	return false
 }
@@ -134,7 +138,11 @@ func mariadbHarmless(words []string) bool {
 func mariadbLeaves(words []string) bool {
 	switch words[0] {
 	case "SET":
-		return len(words) < 2 || words[1] != "STATEMENT"
+		if len(words) > 1 && words[1] == "STATEMENT" {
+			then := slices.Index(words, "FOR") + 1
+			return then > 0 && then < len(words) && mariadbLeaves(words[then:])
+		}
+		return true
 	case "USE", "PREPARE", "DEALLOCATE", "EXECUTE", "HANDLER":
 		return true
 	}

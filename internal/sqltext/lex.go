@@ -6,8 +6,8 @@ import "strings"
 const executable = "/*!"
 
 // nextToken returns the next word, semicolon or other sign of an SQL text, and
-// what follows it. White space and comments are no tokens; a quoted text is one
-// sign, whatever is in it.
+// what follows it. White space and comments are no tokens; a quoted text is its
+// opening sign, whatever is in it.
 func (d *Dialect) nextToken(s string) (token, rest string) {
 	s = d.skipSpace(s)
 	if s == "" {
@@ -31,7 +31,7 @@ func (d *Dialect) nextToken(s string) (token, rest string) {
 		return quoted(s, c, strings.IndexByte(d.backslash, c) >= 0)
 	case d.brackets && c == '[':
 		return quoted(s, ']', false)
-	case d.hash && (strings.HasPrefix(s, executable) || strings.HasPrefix(s, "/*M!")):
+	case d.mariadb && (strings.HasPrefix(s, executable) || strings.HasPrefix(s, "/*M!")):
 		return executable, s[len(executable):]
 	}
 	return s[:1], s[1:]
@@ -102,14 +102,14 @@ func (d *Dialect) skipSpace(s string) string {
 	for {
 		s = strings.TrimLeft(s, spaces+byteOrderMark)
 		switch {
-		case strings.HasPrefix(s, "--") && (!d.hash || len(s) == 2 || s[2] <= ' '),
-			d.hash && strings.HasPrefix(s, "#"):
+		case strings.HasPrefix(s, "--") && (!d.mariadb || len(s) == 2 || s[2] <= ' '),
+			d.mariadb && strings.HasPrefix(s, "#"):
 			end := strings.IndexAny(s, d.lineEnds)
 			if end < 0 {
 				return ""
 			}
 			s = s[end+1:]
-		case strings.HasPrefix(s, "/*") && (!d.hash || !strings.HasPrefix(s, executable) && !strings.HasPrefix(s, "/*M!")):
+		case strings.HasPrefix(s, "/*") && (!d.mariadb || !strings.HasPrefix(s, executable) && !strings.HasPrefix(s, "/*M!")):
 			s = d.skipComment(s[2:])
 		default:
 			return s

@@ -27,12 +27,13 @@ type Effect struct {
 // Dialect is what one database's SQL looks like, as far as it takes.
 type Dialect struct {
 	quotes     string // signs that open and close a quoted text or name
+	names      string // those that open a name
 	backslash  string // those of them in which a backslash escapes
 	brackets   bool   // [a name]
 	parameters bool   // $a(…) and its like are names, as SQLite reads them
 	dollars    bool   // $tag$ quotes $tag$, and E'it\'s' is one text
 	nested     bool   // comments stand inside comments
-	hash       bool   // # begins a comment, -- only before a space, and what /*! begins is executed
+	mariadb    bool   // # begins a comment, -- only before a space, and what /*! begins is executed
 	lineEnds   string // what ends a comment that began with --
 
 	// refuses says why a statement that begins with words is refused, or "".
@@ -90,6 +91,8 @@ type statement struct {
 	dropped bool     // at the commit: ON COMMIT DROP
 
 	last  [3]string // tokens
+	name  string    // what the last token but one has in quotes
+	inner string    // what the last one has
 	depth int       // of parentheses
 	local int       // the depth inside a call that leaves something unless it ends with true
 }
@@ -103,6 +106,7 @@ func (d *Dialect) statements(query string) iter.Seq[*statement] {
 	return func(yield func(*statement) bool) {
 		s := &statement{words: make([]string, 0, firstWords)}
 		for rest := query; ; {
+			before := rest
 			var word string
 			word, rest = d.nextToken(rest)
 			if word == "" || word == ";" {
@@ -111,6 +115,7 @@ func (d *Dialect) statements(query string) iter.Seq[*statement] {
 				}
 				*s = statement{words: s.words[:0]}
 			} else {
+				s.name, s.inner = s.inner, d.inQuotes(word, before[:len(before)-len(rest)])
 				s.add(d, word)
 			}
 			if word == "" {
@@ -118,6 +123,16 @@ func (d *Dialect) statements(query string) iter.Seq[*statement] {
 			}
 		}
 	}
+}
+
+// inQuotes is what a token that ends text has in its quotes, if they are those
+// of a name.
+func (d *Dialect) inQuotes(token, text string) string {
+	if len(token) != 1 || !strings.Contains(d.names, token) || len(text) < 2 {
+		return ""
+	}
+	text = text[:len(text)-1]
+	return text[strings.LastIndex(text, token)+1:]
 }
 
 // add takes the next token up.
@@ -154,11 +169,13 @@ var (
 	setConfig = []string{"SET_CONFIG", "("}
 )
 
-// endsWith reports whether the tokens so far end with a phrase.
+// endsWith reports whether the tokens so far end with a phrase. A name before
+// a dot or a parenthesis may be in quotes.
 func (s *statement) endsWith(phrase []string) bool {
 	last := s.last[len(s.last)-len(phrase):]
 	for i, word := range slices.Backward(phrase) {
-		if !strings.EqualFold(last[i], word) {
+		quoted := i == len(phrase)-2 && (phrase[i+1] == "." || phrase[i+1] == "(") && strings.EqualFold(s.name, word)
+		if !quoted && !strings.EqualFold(last[i], word) {
 			return false
 		}
 	}

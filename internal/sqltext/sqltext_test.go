@@ -225,7 +225,7 @@ func TestMariaDBStatementsThatMayRunOthersAreKnown(t *testing.T) {
 	}
 	for _, query := range []string{
 		"SELECT 1", "(SELECT 1) UNION (SELECT 2)", "insert into t values (1)", "UPDATE t SET a = 1", "DELETE FROM t", "REPLACE INTO t VALUES (1)",
-		"WITH a AS (SELECT 1) SELECT * FROM a", "SAVEPOINT a", "RELEASE SAVEPOINT a", "ROLLBACK TO a", "SET @a = 1", "SELECT 'CALL pay()'",
+		"WITH a AS (SELECT 1) SELECT * FROM a", "SET STATEMENT max_statement_time = 1 FOR SELECT 1", "SAVEPOINT a", "RELEASE SAVEPOINT a", "ROLLBACK TO a", "SET @a = 1", "SELECT 'CALL pay()'",
 	} {
 		assert.True(t, !MariaDB.Look(query).MayEnd, "%q cannot", query)
 	}
@@ -249,6 +249,10 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"CREATE TEMP TABLE t (a)",
 			"CREATE TEMPORARY VIEW v AS SELECT 1",
 			"CREATE TABLE temp.t (a)",
+			`CREATE TABLE "temp".t (a)`,
+			"CREATE TABLE `temp` . t (a)",
+			"CREATE TABLE [TEMP].t (a)",
+			"CREATE TABLE 'temp'.t (a)",
 		}, []string{
 			"SELECT 'PRAGMA'",
 			"CREATE TABLE t (a)",
@@ -271,6 +275,10 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"CREATE LOCAL TEMPORARY TABLE t (a int)",
 			"CREATE OR REPLACE LOCAL TEMP VIEW v AS SELECT 1",
 			"CREATE TABLE pg_temp.t (a int)",
+			`CREATE TABLE "pg_temp".t (a int)`,
+			`CREATE TABLE /* " */ "pg_temp" . "t" (a int)`,
+			`SELECT "pg_advisory_lock" (1)`,
+			`SELECT pg_catalog."set_config"('a.b', 'c', false)`,
 			"CREATE TEMP TABLE t (a int) ON COMMIT DELETE ROWS",
 			"CREATE TEMP TABLE t (a int) ON COMMIT DROP; CREATE TEMP TABLE u (a int)",
 			"SELECT 1 INTO TEMP t",
@@ -293,6 +301,8 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"SELECT pg_catalog.set_config('a.b', f('c', false), TRUE), f(false)",
 			"DECLARE c CURSOR WITHOUT HOLD FOR SELECT 1",
 			"INSERT INTO t SELECT temp FROM weather",
+			`INSERT INTO "temp" VALUES ('pg_temp')`,
+			`SELECT pg_catalog."set_config"('a.b', 'c', true)`,
 			"SELECT 'LISTEN', \"set_config\" FROM t -- LISTEN",
 			"NOTIFY a",
 		}},
@@ -307,12 +317,14 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"CREATE TEMPORARY TABLE t (a INT)",
 			"CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
 			"SELECT GET_LOCK('a', 1)",
+			"SELECT `get_lock` ('a', 1)",
+			"SET STATEMENT max_statement_time = 1 FOR EXECUTE s",
 			"SELECT @a := 1",
 			"SELECT 1 INTO @a",
 		}, []string{
 			"SET STATEMENT max_statement_time = 1 FOR SELECT 1",
 			"SELECT @a, 'GET_LOCK('",
-			"SELECT `get_lock` (1)",
+			"SET STATEMENT max_statement_time = 1 FOR INSERT INTO t VALUES (1)",
 			"SELECT a = 1 FROM t",
 			"INSERT INTO t VALUES (1)",
 			"DROP TEMPORARY TABLE t",
