@@ -39,8 +39,8 @@ long: services ## Run the long proofs: big storms, then some minutes on each fuz
 	@SEMEL_LONG=1 go test -timeout 150m -count=1 -json work | go run ./internal/testreport
 	@.ci/fuzz 3000000x
 
-services: ## Install what the tests need beside Go: a browser, curl, database servers (root on Debian)
-	@.ci/services chromium curl postgresql pgbouncer mariadb redis
+services: ## Install what the tests need beside Go: a browser, curl, Node, database servers (root on Debian)
+	@.ci/services chromium curl nodejs postgresql pgbouncer mariadb redis
 
 $(GOLANGCI):
 	@echo "building golangci-lint $(GOLANGCI_VERSION), once"

@@ -47,49 +47,6 @@ func TestHeaderName(t *testing.T) {
 	})
 }
 
-func TestExpiryPolicy(t *testing.T) {
-	t.Parallel()
-	published := func(body string) answer { return status(200, "Content-Type", "application/json", "body", body) }
-	for _, tt := range []struct {
-		name  string
-		rules answer
-		age   time.Duration
-		sent  bool
-	}{
-		{"an intent of 23 h, nothing published", status(404), 23 * time.Hour, true},
-		{"an intent of 25 h, nothing published", status(404), 25 * time.Hour, false},
-		{"an intent at the very end", status(404), 24*time.Hour - time.Second, false},
-		{"an intent of 25 h, 48 h published", published(`{"endpoints":[{"methods":["POST"],"path":"/payments","retention":172800}]}`), 25 * time.Hour, true},
-		{"an intent of 2 h, 1 h published", published(`{"endpoints":[{"methods":["POST"],"path":"/payments","retention":3600}]}`), 2 * time.Hour, false},
-		{"only the route's own rules count", published(`{"endpoints":[{"methods":["POST"],"path":"/refunds","retention":3600},{"methods":["POST"],"path":"/{kind}","retention":172800}]}`), 25 * time.Hour, true},
-		{"the shortest counts where no route is ours", published(`{"endpoints":[{"path":"/a","retention":172800},{"path":"/b","retention":3600}]}`), 2 * time.Hour, false},
-		{"a page that is no document", status(200, "body", "<html>"), 23 * time.Hour, true},
-		{"rules that cannot be read", status(500), 2 * time.Hour, false},
-		{"an intent of 50 min, rules that cannot be read", status(500), 50 * time.Minute, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := playing(lost)
-				s.rules = tt.rules
-				client, _ := newClient(t, s, func(c *semelclient.Config) { c.Policy.MaxAttempts = 1 })
-				in := intend(t, client)
-				client.Do(t.Context(), in)
-				time.Sleep(tt.age)
-				s.answers = []answer{status(201)}
-				r := client.Do(t.Context(), in)
-				if tt.sent {
-					assert.Equal(t, r.Outcome, semelclient.Applied)
-					return
-				}
-				assert.Equal(t, r.Outcome, semelclient.Unknown)
-				assert.Equal(t, r.Attempts, 0)
-				assert.Equal(t, len(s.requests()), 1, "it is not sent blind")
-			})
-		})
-	}
-}
-
 func TestClientKeyStability(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	".":                           {},
 	"fingerprint":                 {".", "internal/httpfield"},
 	"idempotencykey":              {"."},
+	"js":                          {},
 	"memstore":                    {"."},
 	"migrate":                     {},
 	"pgxstore":                    {".", "migrate", "internal/sqltext", "internal/testhook"},

@@ -136,7 +136,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 // What a document shows is tried: go is built or found in a file, sh is looked
 // up, console is typed, sql is asked of a database, yaml is given to the command,
-// and the rest has to be what it says it is. A block without a language is a picture.
+// html is opened in a browser, and the rest has to be what it says it is. A block without a language is a picture.
 func TestEveryBlockIsTried(t *testing.T) {
 	t.Parallel()
 	tried := map[string]func(text string) error{
@@ -146,6 +146,7 @@ func TestEveryBlockIsTried(t *testing.T) {
 		"console": func(string) error { return nil }, // in sessions_test.go
 		"sql":     func(string) error { return nil }, // in internal/integration
 		"yaml":    func(string) error { return nil }, // in cmd/semel
+		"html":    func(string) error { return nil }, // in internal/integration
 		"json":    isJSON,
 		"http":    isRequest,
 	}

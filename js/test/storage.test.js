@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PAYMENT, World, lost, silent, status } from "./world.js";
+
+const order = { name: "order 17" };
+
+/** Makes the call and says why it was refused. */
+const refusal = async (promise) => {
+  try {
+    await promise;
+  } catch (error) {
+    assert.equal(error.name, "IntentError");
+    return error.code;
+  }
+  return assert.fail("it was not refused");
+};
+
+test("where no key can be kept nothing is sent, unless that is allowed", async () => {
+  for (const spoil of [(storage) => (storage.blocked = true), (storage) => (storage.room = 100)]) {
+    const world = new World(lost, status(201));
+    const page = world.open();
+    spoil(page.sessionStorage);
+    assert.equal(await refusal(page.pay(order)), "intent_store");
+    assert.equal(world.requests.length, 0);
+
+    const got = await page.paid({ ...order, unkept: true });
+    assert.deepEqual([got.outcome, got.tries], ["applied", 2]);
+    const again = await page.paid({ ...order, unkept: true });
+    assert.deepEqual([again.key, again.tries], [got.key, 0], "the page remembers what the tab cannot");
+    world.same();
+    await world.until(page.reload().pay({ ...order, unkept: true }));
+    assert.notEqual(world.requests[2].key, got.key, "a reload does not");
+  }
+});
+
+test("a tab that has no storage at all is refused like one whose storage is blocked", async () => {
+  const world = new World(status(201));
+  const page = world.open();
+  page.sessionStorage = undefined;
+  assert.equal(await refusal(page.pay(order)), "intent_store");
+  assert.throws(() => page.tab.pending(), { code: "intent_store" });
+  await assert.rejects(page.tab.resume(), { code: "intent_store" });
+});
+
+test("a full storage keeps what was applied without its reply, and the next call is told so", async () => {
+  const world = new World(status(201, {}, "x".repeat(10_000)));
+  const page = world.open();
+  page.sessionStorage.room = 1000;
+  const got = await page.paid(order);
+  assert.deepEqual([got.outcome, got.body.length], ["applied", 10_000]);
+  const again = await page.paid(order);
+  assert.deepEqual([again.outcome, again.status, again.body, again.tries], ["applied", 201, "", 0]);
+});
+
+test("what was applied and cannot be written down stays open, and is asked again with its key", async () => {
+  const world = new World();
+  const page = world.open();
+  world.answers = [async (...args) => {
+    page.sessionStorage.room = 0;
+    return status(201)(...args);
+  }];
+  assert.equal((await page.paid(order)).outcome, "applied");
+  page.sessionStorage.room = 1000;
+  assert.equal(page.tab.pending().length, 1);
+  assert.equal((await world.until(page.reload().tab.resume()))[0].outcome, "applied");
+  world.same();
+});
+
+test("a refusal that cannot be written down is not called one, since it may be sent again", async () => {
+  const world = new World();
+  const page = world.open();
+  world.answers = [async (...args) => {
+    page.sessionStorage.blocked = true;
+    return status(402)(...args);
+  }];
+  const got = await page.paid(order);
+  assert.deepEqual([got.outcome, got.reason, got.status], ["unknown", "store", 402]);
+});
+
+test("what was only put off is forgotten where there is no room to remember it", async () => {
+  const world = new World();
+  const page = world.open();
+  world.answers = [async (...args) => {
+    page.sessionStorage.room = 0;
+    return status(429)(...args);
+  }];
+  assert.equal((await page.paid(order)).outcome, "not-applied");
+  assert.equal(page.sessionStorage.length, 0);
+});
+
+test("what is kept and cannot be read is never sent, until it is forgotten", async () => {
+  const world = new World(silent);
+  const page = world.open();
+  page.pay(order);
+  await world.pass(1);
+  const whole = JSON.parse(page.sessionStorage.getItem("semel:order 17"));
+  for (const damaged of ["", "{", "null", "[]", JSON.stringify({ ...whole, version: 2 }), JSON.stringify({ ...whole, key: 7 }), JSON.stringify({ ...whole, body: {} })]) {
+    const next = page.duplicate();
+    next.sessionStorage.setItem("semel:order 17", damaged);
+    next.sessionStorage.setItem("basket", "{not ours");
+    assert.equal(await refusal(next.pay(order)), "intent_damaged", damaged);
+    assert.deepEqual(next.tab.pending(), []);
+    next.tab.forget("order 17");
+    assert.equal(next.sessionStorage.getItem("basket"), "{not ours", "what is not ours is left alone");
+    world.answers = [status(201)];
+    assert.equal((await next.paid(order)).outcome, "applied");
+  }
+});
+
+test("what cannot be an intent is refused, and nothing is sent or kept", async () => {
+  const world = new World(status(201));
+  const page = world.open();
+  const call = (url, body, options) => page.tab.intent(url, body, options);
+  for (const [what, promise] of Object.entries({
+    "a GET": call("/payments", null, { method: "get" }),
+    "a method with a blank": call("/payments", null, { method: "A B" }),
+    "a URL that is none": call("http://", PAYMENT),
+    "another scheme": call("ftp://bank.test/", PAYMENT),
+    "a credential in the URL": call("https://me:secret@bank.test/", PAYMENT),
+    "a fragment": call("/payments#top", PAYMENT),
+    "a body that cannot be kept": call("/payments", new Blob(["x"])),
+    "a form with files": call("/payments", new FormData()),
+    "a number": call("/payments", 7),
+    "bytes": call("/payments", new Uint8Array(1)),
+    "a body that is too long": call("/payments", "é".repeat(1 << 19) + "x"),
+    "a credential": call("/payments", PAYMENT, { headers: { authorization: "Bearer x" } }),
+    "a cookie": call("/payments", PAYMENT, { headers: { Cookie: "a=b" } }),
+    "a header that is none": call("/payments", PAYMENT, { headers: { "a b": "c" } }),
+    "an empty name": call("/payments", PAYMENT, { name: "" }),
+    "a name that is no string": call("/payments", PAYMENT, { name: 17 }),
+    "a deadline of nothing": call("/payments", PAYMENT, { deadline: 0 }),
+    "a timeout that is no number": call("/payments", PAYMENT, { attemptTimeout: "soon" }),
+    "an empty key": call("/payments", PAYMENT, { headers: { "Idempotency-Key": '""' } }),
+    "a key that ends nowhere": call("/payments", PAYMENT, { headers: { "Idempotency-Key": '"a' } }),
+    "a key with a blank": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "a b" } }),
+    "two keys": call("/payments", PAYMENT, { headers: [["Idempotency-Key", "a"], ["Idempotency-Key", "b"]] }),
+    "a key that is too long": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "k".repeat(256) } }),
+  })) {
+    assert.equal(await refusal(promise), "intent_invalid", what);
+  }
+  assert.equal(world.requests.length, 0);
+  assert.equal(page.sessionStorage.length, 0);
+});
+
+test("a body goes out as it was given", async () => {
+  for (const [body, text, type] of [
+    ["<pay/>", "<pay/>", null],
+    [{ b: 1, a: [2] }, '{"b":1,"a":[2]}', "application/json"],
+    [[1], "[1]", "application/json"],
+    [new URLSearchParams({ amount: "2 5" }), "amount=2+5", "application/x-www-form-urlencoded;charset=UTF-8"],
+    [undefined, null, null],
+  ]) {
+    const world = new World(lost, status(201));
+    await world.open().paid({ method: "put" }, body);
+    const last = world.requests[1];
+    assert.deepEqual([last.method, last.body, last.headers.get("Content-Type")], ["PUT", body === undefined ? JSON.stringify(PAYMENT) : text, body === undefined ? "application/json" : type]);
+    world.same();
+  }
+  const world = new World(status(201));
+  await world.until(world.open().tab.intent(new URL("https://bank.test/captures/7"), null, { headers: { "Content-Type": "text/plain" } }));
+  assert.equal(world.requests[0].body, null);
+});
