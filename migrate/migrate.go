@@ -28,8 +28,28 @@ var ErrNewer = errors.New("migrate: the database has a newer schema than this pr
 // order. It runs in one transaction, all of which takes effect or nothing;
 // MariaDB commits each statement, and Up goes on where an earlier one was cut
 // off. Other migrations are locked out meanwhile; with SQLite the BEGIN of db
-// must do so, as that of sqlstore's Handles.Write does.
+// must do so, as that of sqlstore's Handles.Write does. That keeps all other
+// writers out as well, and may have to wait for them longer than SQLite does: an
+// SQLite database that lacks nothing is only read.
 func Up(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
+	if s.lock != "" {
+		return s.up(ctx, db)
+	}
+	complete := func() bool {
+		pending, err := Pending(ctx, db, s)
+		return err == nil && len(pending) == 0
+	}
+	if complete() {
+		return nil, nil
+	}
+	applied, err := s.up(ctx, db)
+	if err != nil && complete() { // another process was faster, and has kept the lock since
+		return nil, nil
+	}
+	return applied, err
+}
+
+func (s Set) up(ctx context.Context, db *sql.DB) ([]string, error) {
 	all, err := s.migrations()
 	if err != nil {
 		return nil, err

@@ -59,10 +59,12 @@ AND expires <= {asked} + ?`,
 // minReaders is how many readers there are on the smallest machine.
 const minReaders = 4
 
+var setBusyTimeout = fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds())
+
 // sqlitePragmas is what every connection is told. The timeout comes first,
 // because the others may have to wait.
 var sqlitePragmas = []string{
-	fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()),
+	setBusyTimeout,
 	"PRAGMA foreign_keys = ON",
 	"PRAGMA synchronous = FULL",
 }
@@ -107,14 +109,10 @@ func OpenSQLite(driverName, path string) (*Handles, error) {
 	return h, nil
 }
 
-// try takes the write lock once, so that a file that cannot be written is
-// found now and not by the first request.
+// try connects, so that what cannot be used is found now and not by the first
+// request.
 func (h *Handles) try() error {
-	tx, err := h.Write.BeginTx(context.Background(), nil)
-	if err != nil {
-		return err
-	}
-	if err := tx.Rollback(); err != nil {
+	if err := h.Write.PingContext(context.Background()); err != nil {
 		return err
 	}
 	return h.Read.PingContext(context.Background())
@@ -226,9 +224,28 @@ func (c *connector) setUp(ctx context.Context, conn driver.Conn) error {
 		return err
 	}
 	if c.writes {
-		return nil
+		return mayWrite(ctx, conn)
 	}
 	_, err := run(ctx, conn, "PRAGMA query_only = ON")
+	return err
+}
+
+// mayWrite is an error if the file cannot be written. It does not wait for the
+// write lock, which others may take again and again before a newcomer has it:
+// SQLite first looks whether it may write at all, so that whoever is told that
+// another does so may too.
+func mayWrite(ctx context.Context, conn driver.Conn) error {
+	if _, err := run(ctx, conn, "PRAGMA busy_timeout = 0"); err != nil {
+		return err
+	}
+	_, err := run(ctx, conn, "BEGIN IMMEDIATE")
+	if err == nil {
+		_, err = run(ctx, conn, "ROLLBACK")
+	}
+	if err != nil && !isBusy(err) {
+		return err
+	}
+	_, err = run(ctx, conn, setBusyTimeout)
 	return err
 }
 

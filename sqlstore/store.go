@@ -91,7 +91,7 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 }
 
 // Migrate brings the database to the schema that New wants. Several processes
-// may call it at once. Errors match semel.ErrConfig, and migrate.ErrNewer, if a
+// may call it at once, and beside others at work. Errors match semel.ErrConfig, and migrate.ErrNewer, if a
 // later version of Semel was here, else semel.ErrStoreUnavailable.
 func Migrate(ctx context.Context, h *Handles) error {
 	if err := h.check(); err != nil {

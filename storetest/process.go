@@ -4,7 +4,6 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ func (s *subject) start() *process {
 	s.Helper()
 	cmd := s.h.Process(s.T, s.store)
 	if cmd.Stderr == nil {
-		cmd.Stderr = os.Stderr
+		cmd.Stderr = s.Output()
 	}
 	in, err := cmd.StdinPipe()
 	assert.NoError(s, err, "standard input of the worker")

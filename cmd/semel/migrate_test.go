@@ -69,6 +69,23 @@ func TestAFileIsMadeByUpAlone(t *testing.T) {
 	assert.Equal(t, (&keyStore{flag: "--store=sqlite:" + path}).keys(t, "list"), "no such key\n")
 }
 
+func TestWhatOnlyReadsDoesNotWaitForTheService(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "busy.db")
+	store := "--store=sqlite:" + path
+	migrateHere(t, exitDone, "up", store)
+	h, err := sqlstore.OpenSQLite("sqlite", path)
+	assert.NoError(t, err)
+	defer h.Close()
+	tx, err := h.Write.BeginTx(t.Context(), nil)
+	assert.NoError(t, err)
+	defer tx.Rollback()
+	stdout, _ := migrateHere(t, exitDone, "up", store)
+	assert.Contains(t, stdout, "nothing to apply")
+	migrateHere(t, exitDone, "status", store)
+	assert.Equal(t, (&keyStore{flag: store}).keys(t, "list"), "no such key\n")
+}
+
 // What is printed does what "up" and "down" do.
 func TestPrintedSQLMakesADatabaseOfThisVersion(t *testing.T) {
 	t.Parallel()

@@ -96,6 +96,7 @@ func start(t *testing.T, program, address, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(program)
 	cmd.Dir = dir
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	assert.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()

@@ -187,6 +187,7 @@ func startDemo(t *testing.T, program string) (address, data string) {
 	t.Helper()
 	data = t.TempDir()
 	cmd := exec.Command(program, "demo", "--addr=127.0.0.1:0", "--no-browser", "--json", "--data="+data)
+	cmd.Stderr = t.Output()
 	stdout, err := cmd.StdoutPipe()
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())

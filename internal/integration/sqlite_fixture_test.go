@@ -186,13 +186,14 @@ func command(role string, env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0]) //nolint:gosec // it is this program.
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Env = append(cmd.Env, env...)
-	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// start starts a child and kills it when the test ends.
+// start starts a child and kills it when the test ends, whose output has what
+// the child says of its errors.
 func start(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
+	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
 	assert.NoError(t, err)
 	out, err := cmd.StdoutPipe()
@@ -209,7 +210,10 @@ func start(t testing.TB, cmd *exec.Cmd) *process {
 func (p *process) line(t testing.TB) string {
 	t.Helper()
 	if !p.lines.Scan() {
-		t.Fatalf("the process ended: %v", p.lines.Err())
+		late := time.AfterFunc(patience, func() { p.Process.Kill() })
+		defer late.Stop()
+		p.Wait() //nolint:errcheck // the state says it.
+		t.Fatalf("the process says no more (%v); its end: %v", p.lines.Err(), p.ProcessState)
 	}
 	return p.lines.Text()
 }

@@ -80,6 +80,37 @@ func TestSQLiteTransactionsHaveTheWriteLockFromTheStart(t *testing.T) {
 	assert.True(t, err != nil, "a read-only transaction is refused")
 }
 
+func TestSQLiteOpensBesideAWriterThatNeverLetsGo(t *testing.T) {
+	t.Parallel()
+	s := newSQLite(t)
+	defer stall(t, s)()
+	other, err := openSQLite(t.Context(), "sqlite", s.path)
+	assert.NoError(t, err, "open, migrate and use a store, with a table of the program's own")
+	_, err = other.Get(t.Context(), "payments:c_1", "k")
+	assert.NoError(t, err)
+	assert.NoError(t, other.handles.Close())
+}
+
+func TestSQLiteIsMigratedWhereAnotherWasFasterAndWritesEverSince(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "semel.db")
+	first, err := sqlstore.OpenSQLite("sqlite", path)
+	assert.NoError(t, err)
+	defer first.Close()
+	d, name := newTap(t)
+	second, err := sqlstore.OpenSQLite(name, path)
+	assert.NoError(t, err)
+	defer second.Close()
+	d.fail(func(query string) error {
+		if query != "BEGIN IMMEDIATE" {
+			return nil
+		}
+		assert.NoError(t, sqlstore.Migrate(t.Context(), first))
+		return coded(5) // SQLITE_BUSY
+	}, nil)
+	assert.NoError(t, sqlstore.Migrate(t.Context(), second))
+}
+
 func TestSQLiteTakesAnyFileName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b.db", "h#ash", "100%25.db", "file:x", "é.db"} {
@@ -175,7 +206,6 @@ func TestSQLiteSaysThatAFileIsReadOnly(t *testing.T) {
 	} {
 		cmd := command("sqlite-open", pathVariable+"="+c.file)
 		cmd.Path = copyProgram(t, dir)
-		cmd.Stderr = nil
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()
 		assert.True(t, err != nil, "opening %s that is read-only fails", c.name)

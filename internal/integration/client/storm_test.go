@@ -134,7 +134,7 @@ func begin(t *testing.T, role string, env ...string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr = t.Output()
 	stdin, err := cmd.StdinPipe()
 	assert.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()

@@ -28,6 +28,7 @@ type fleet []*worker
 type worker struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
+	stderr  bytes.Buffer
 	address string
 }
 
@@ -69,16 +70,17 @@ func startFleet(s *setting) (fleet, error) {
 func startWorker(text string) (*worker, io.Reader, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), workerVariable+"="+text)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	w := &worker{cmd: cmd}
+	cmd.Stderr = &w.stderr
+	var err error
+	if w.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err
 	}
-	return &worker{cmd: cmd, stdin: stdin}, stdout, cmd.Start()
+	return w, stdout, cmd.Start()
 }
 
 // stop ends the workers, and says how if that was not in good order: one that
@@ -91,7 +93,7 @@ func (f fleet) stop() error {
 	for i, w := range f {
 		late := time.AfterFunc(endWithin, func() { w.cmd.Process.Kill() })
 		if err := w.cmd.Wait(); err != nil {
-			wrong = append(wrong, fmt.Errorf("worker %d did not end in good order: %w", i, err))
+			wrong = append(wrong, fmt.Errorf("worker %d did not end in good order: %w: %s", i, err, &w.stderr))
 		}
 		late.Stop()
 	}

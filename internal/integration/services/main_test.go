@@ -77,6 +77,7 @@ func TestNothingOutlivesTheProcess(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
 			cmd.Env = append(os.Environ(), roleVariable+"="+c.role, "TMPDIR="+temp)
+			cmd.Stderr = t.Output()
 			stdout, err := cmd.StdoutPipe()
 			assert.NoError(t, err)
 			assert.NoError(t, cmd.Start())

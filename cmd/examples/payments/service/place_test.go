@@ -112,6 +112,18 @@ func TestAPlaceKnowsWhoWasThere(t *testing.T) {
 	}
 }
 
+func TestAServiceStartsBesideOneThatNeverStopsWriting(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "service.db")
+	first := open(t, file)
+	newRigIn(t, service.Place{Business: first}, "one")
+	tx, err := first.Write.BeginTx(t.Context(), nil)
+	assert.NoError(t, err)
+	defer tx.Rollback()
+	second := newRigIn(t, service.Place{Business: open(t, file)}, "one")
+	assert.Equal(t, ask(second.service, http.MethodGet, "/lease", "").Code, http.StatusOK)
+}
+
 func TestWithoutItsDatabaseTheServiceSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	handles := open(t, filepath.Join(t.TempDir(), "service.db"))
