@@ -80,7 +80,7 @@ func (b tab) axe(state string) {
 	assert.NoError(b.t, err)
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	assert.NoError(b.t, chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](string(library)+";undefined")))
+	b.must(chromedp.Do(ctx, chromedp.Evaluate[chromedp.Void](string(library)+";undefined")), "load axe")
 	assert.Equal(b.t, evaluate[[]string](b, axeRun), []string{}, "what axe finds in %s", state)
 }
 
@@ -173,7 +173,7 @@ func TestShopPageLooks(t *testing.T) {
 	b.waitFor("#run progress")
 	b.shoot("6-running")
 	b.waitFor(`#run [data-row="keyed"]`)
-	b.do("open the log", chromedp.Click(chromedp.CSS("#log-title + details summary")))
+	b.click("#log-title + details summary")
 	see("7-crowd")
 
 	for _, width := range []int64{375, 1024, 1280} {

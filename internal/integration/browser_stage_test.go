@@ -22,14 +22,8 @@ func evaluate[T any](b tab, expression string) T {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	got, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	assert.NoError(b.t, err, "evaluate %s", expression)
+	b.must(err, "evaluate "+expression)
 	return got
-}
-
-// tick ticks a box.
-func (b tab) tick(name string) {
-	b.t.Helper()
-	b.do("tick "+name, chromedp.Click(chromedp.CSS(`input[name="`+name+`"]`)))
 }
 
 // hops are the marks of a till's diagram, in their order.
@@ -38,7 +32,7 @@ func (b tab) hops(till string) []string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	markup, err := chromedp.Run(ctx, chromedp.OuterHTML(chromedp.CSS("#story-"+till)))
-	assert.NoError(b.t, err)
+	b.must(err, "read the diagram of "+till)
 	var marks []string
 	for _, hop := range regexp.MustCompile(`<li [^>]*data-mark="([a-z]+)"`).FindAllStringSubmatch(markup, -1) {
 		marks = append(marks, hop[1])
@@ -215,7 +209,7 @@ func TestStage(t *testing.T) {
 			}
 			assert.Eventually(t, "the run holds", finished)
 			if !scripts {
-				b.do("look again", chromedp.Click(chromedp.CSS("#run a")))
+				b.click("#run a")
 			}
 			b.waitFor(`#run [data-row="keyed"]:not(.over)`)
 			assert.Contains(t, b.text("#run"), "At the till with Semel every order was answered, charged and stored once.")

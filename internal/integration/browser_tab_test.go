@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -64,9 +66,7 @@ func (s stage) open(t *testing.T, scripts bool, query string, env ...string) (ta
 	d := startDemo(t, s.program, env...)
 	b := openTab(t, s.browser, scripts)
 	b.open(d.base + "/" + query)
-	if scripts {
-		b.waitFor("#plain[hidden]")
-	}
+	b.ready()
 	return b, d
 }
 
@@ -93,6 +93,7 @@ type tab struct {
 	t       *testing.T
 	ctx     context.Context
 	scripts bool
+	console *transcript
 }
 
 // openTab opens a tab in which scripts run or do not. The test fails when the
@@ -102,6 +103,7 @@ func openTab(t *testing.T, browser context.Context, scripts bool) tab {
 	ctx, closeTab := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
 	var mu sync.Mutex
 	var faults []string
+	console := &transcript{}
 	t.Cleanup(func() {
 		closeTab()
 		mu.Lock()
@@ -122,11 +124,17 @@ func openTab(t *testing.T, browser context.Context, scripts bool) tab {
 				fault += " " + thrown.Description
 			}
 			faults = append(faults, fault)
+		case *runtime.EventConsoleAPICalled:
+			for _, said := range ev.Args {
+				fmt.Fprintf(console, "console.%s: %s %s\n", ev.Type, said.Value, said.Description)
+			}
+		case *log.EventEntryAdded:
+			fmt.Fprintf(console, "%s: %s %s\n", ev.Entry.Level, ev.Entry.Text, ev.Entry.URL)
 		}
 	}))
 	_, err := chromedp.Call(ctx, audits.Enable, cdp.Empty{})
 	assert.NoError(t, err)
-	b := tab{t: t, ctx: ctx, scripts: scripts}
+	b := tab{t: t, ctx: ctx, scripts: scripts, console: console}
 	b.run(scripts)
 	return b
 }
@@ -135,7 +143,7 @@ func openTab(t *testing.T, browser context.Context, scripts bool) tab {
 func (b tab) run(scripts bool) {
 	b.t.Helper()
 	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !scripts})
-	assert.NoError(b.t, err)
+	b.must(err, "let scripts run, or not")
 }
 
 // block keeps what matches the pattern from loading.
@@ -144,7 +152,7 @@ func (b tab) block(pattern string) {
 	_, err := chromedp.Call(b.ctx, network.SetBlockedURLs, network.SetBlockedURLsParams{
 		URLPatterns: []*network.BlockPattern{{URLPattern: pattern, Block: true}},
 	})
-	assert.NoError(b.t, err)
+	b.must(err, "block "+pattern)
 }
 
 // do runs steps, each within patience.
@@ -152,61 +160,13 @@ func (b tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	assert.NoError(b.t, chromedp.Do(ctx, steps...), "%s", what)
+	b.must(chromedp.Do(ctx, steps...), what)
 }
 
 // open goes to a page and waits until it has loaded.
 func (b tab) open(url string) {
 	b.t.Helper()
 	b.do("open "+url, chromedp.Navigate(url))
-}
-
-// choose picks the fault that the next order meets.
-func (b tab) choose(fault string) {
-	b.t.Helper()
-	b.do("choose "+fault, chromedp.Click(chromedp.CSS(`input[value="`+fault+`"]`)))
-}
-
-// button selects the button of that value.
-func button(value string) chromedp.CSS {
-	return chromedp.CSS(`button[value="` + value + `"]`)
-}
-
-// press clicks the button of that value and, without scripts, waits for the
-// page that comes back.
-func (b tab) press(value string) {
-	b.t.Helper()
-	if b.scripts {
-		b.pressOnly(value)
-		return
-	}
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	_, err := chromedp.RunResponse(ctx, chromedp.Click(button(value)))
-	assert.NoError(b.t, err, "press %s", value)
-}
-
-// pressOnly clicks the button of that value and waits for nothing.
-func (b tab) pressOnly(value string) {
-	b.t.Helper()
-	b.do("press "+value, chromedp.Click(button(value)))
-}
-
-// pressTwice is a double click on the button of that value: two clicks at one
-// place, whatever the first one starts.
-func (b tab) pressTwice(value string) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	assert.NoError(b.t, chromedp.Do(ctx, chromedp.ScrollIntoView(button(value))), "find %s", value)
-	box, err := chromedp.Run(ctx, chromedp.Dimensions(button(value)))
-	assert.NoError(b.t, err, "find %s", value)
-	x, y := box.Content[0]+1, box.Content[1]+1
-	assert.NoError(b.t, chromedp.Do(
-		ctx,
-		chromedp.MouseClickXY(x, y),
-		chromedp.MouseClickXY(x, y, chromedp.ClickCount(2)),
-	), "press %s twice", value)
 }
 
 // settle sends a till's order until there is a result. With scripts the till
@@ -223,7 +183,7 @@ func (b tab) settle(till string) {
 		}
 		b.press("pay " + till)
 	}
-	b.t.Fatalf("pressed for %v in vain, and the till says: %s", patience, b.text("#"+till+" .said"))
+	b.must(fmt.Errorf("pressed for %v in vain", patience), "settle the order at "+till)
 }
 
 // state is the state that a till is in.
@@ -232,7 +192,7 @@ func (b tab) state(till string) string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	got, err := chromedp.Run(ctx, chromedp.AttributeValue(chromedp.CSS("#"+till), "data-state"))
-	assert.NoError(b.t, err, "read the state of %s", till)
+	b.must(err, "read the state of "+till)
 	return got.Value
 }
 
@@ -240,6 +200,7 @@ func (b tab) state(till string) string {
 func (b tab) reload() {
 	b.t.Helper()
 	b.do("reload", chromedp.Reload())
+	b.ready()
 }
 
 // reloadHalfWay loads the page of base again while a payment is on its way.
@@ -257,6 +218,15 @@ func (b tab) reloadHalfWay(base string) {
 	defer cancel()
 	if err := chromedp.Do(ctx, chromedp.Navigate(base)); err != nil {
 		b.open(base)
+	}
+}
+
+// ready waits until the page's script has begun all that it does, which without
+// scripts is nothing.
+func (b tab) ready() {
+	b.t.Helper()
+	if b.scripts {
+		b.waitFor("#tills p.scripted:not([hidden])")
 	}
 }
 
@@ -282,6 +252,6 @@ func (b tab) text(selector string) string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	markup, err := chromedp.Run(ctx, chromedp.OuterHTML(chromedp.CSS(selector)))
-	assert.NoError(b.t, err, "read %s", selector)
+	b.must(err, "read "+selector)
 	return html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(markup, ""))
 }
