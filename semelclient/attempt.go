@@ -21,14 +21,28 @@ type tried struct {
 	err     error
 }
 
-type resendKey struct{}
+// attemptKey finds, in the context of a request that a client sends, which
+// attempt it is.
+type attemptKey struct{}
+
+type attempt struct {
+	key    string // of the intent
+	resend int
+}
 
 // ResendCount returns, from the context of a request that a client sends, which
 // attempt it is: 0 for the first of a call, then 1, 2, …. A Transport that traces
 // sets the attribute http.request.resend_count to it.
 func ResendCount(ctx context.Context) (n int, ok bool) {
-	n, ok = ctx.Value(resendKey{}).(int)
-	return n, ok
+	a, ok := ctx.Value(attemptKey{}).(attempt)
+	return a.resend, ok
+}
+
+// isAttempt reports whether a request is an attempt of another client, whose
+// Transport this one is: that one sends it again, or does not.
+func isAttempt(ctx context.Context, key string) bool {
+	a, ok := ctx.Value(attemptKey{}).(attempt)
+	return ok && a.key == key
 }
 
 // send makes one attempt.
@@ -37,7 +51,7 @@ func (c *Client) send(ctx context.Context, t *task, target string, renew bool) t
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.AttemptTimeout)
 	defer cancel()
 	var w wire
-	ctx = context.WithValue(w.traced(ctx), resendKey{}, t.course.attempts)
+	ctx = context.WithValue(w.traced(ctx), attemptKey{}, attempt{t.in.Key, t.course.attempts})
 	a := c.exchange(ctx, t, target, renew, &w)
 	if c.cfg.Observe != nil {
 		seen := Attempt{

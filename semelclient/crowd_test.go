@@ -2,9 +2,9 @@ package semelclient_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
-	"os"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,9 +32,8 @@ func TestADeadServiceIsNotKeptDownByItsCallers(t *testing.T) {
 			})
 		}
 		work.Wait()
-		waves := make(map[int]int) // requests in each tenth of a second
-		last := 0
-		first, inMinute := 0, callers
+		seconds, early := make([]int, 181), make([]int, 10) // retries in each; of the first second, in each tenth
+		first, last, inMinute := 0, 0, callers
 		for _, r := range s.requests() {
 			at := r.at.Sub(begun)
 			if at == 0 {
@@ -44,30 +43,37 @@ func TestADeadServiceIsNotKeptDownByItsCallers(t *testing.T) {
 			if at < time.Minute {
 				inMinute++
 			}
-			tenth := int(at / (100 * time.Millisecond))
-			waves[tenth]++
-			last = max(last, tenth)
+			if at < time.Second {
+				early[at/(100*time.Millisecond)]++
+			}
+			last = int(at / time.Second)
+			seconds[last]++
 		}
+		showRetries(t, seconds[:last+1], early)
 		assert.Equal(t, first, callers)
 		got := len(s.requests())
 		assert.True(t, got > callers+callers/10, "there are retries: %d requests of %d callers", got, callers)
 		// A minute allows a fifth; the second one, without new requests, the reserve.
 		assert.True(t, inMinute <= callers*12/10, "%d requests of %d callers in a minute", inMinute, callers)
 		assert.True(t, got <= callers*12/10+retry.Reserve, "%d requests of %d callers", got, callers)
-		highest := 0
-		for _, n := range waves {
-			highest = max(highest, n)
-		}
-		assert.True(t, highest <= 2*retry.Reserve, "no wave comes back together: %d within a tenth of a second", highest)
-		assert.True(t, last > 500, "some are left for when it is back: the last one after %d tenths", last)
-		if os.Getenv("SEMEL_LONG") != "" {
-			for tenth := range last + 1 {
-				if waves[tenth] > 0 {
-					t.Logf("%5.1f s %s", float64(tenth)/10, strings.Repeat("#", waves[tenth]))
-				}
-			}
-		}
+		assert.True(t, slices.Max(early) <= retry.Reserve, "no more than the reserve comes back at once: %v", early)
+		assert.True(t, slices.Max(seconds[1:60]) <= 8, "no wave comes back together: %v", seconds[:60])
+		assert.True(t, last > 50, "some are left for when it is back: the last one after %d s", last)
 	})
+}
+
+// showRetries prints how many retries came in each second, ten to a line.
+func showRetries(t *testing.T, seconds, early []int) {
+	t.Helper()
+	say := func(format string, args ...any) {
+		fmt.Fprintln(t.Output(), "report: retries of a thousand callers of a dead service:", fmt.Sprintf(format, args...))
+	}
+	say("in the tenths of the first second %v", early)
+	for from := 0; from < len(seconds); from += 10 {
+		if ten := seconds[from:min(from+10, len(seconds))]; slices.Max(ten) > 0 {
+			say("in the seconds from %3d %v", from, ten)
+		}
+	}
 }
 
 func TestAServiceThatIsBackIsNotKeptWaiting(t *testing.T) {

@@ -9,9 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -33,9 +31,7 @@ type FileStore struct {
 	lock   *os.File // says that the owner is alive
 	gate   *os.File // locked while holders change
 
-	mu    sync.Mutex
-	held  map[string]string // by this store: names, with their tokens
-	holds int64
+	holders holders
 }
 
 var _ IntentStore = (*FileStore)(nil)
@@ -52,7 +48,7 @@ const (
 // OpenFileStore opens the folder, which it makes if it is not there. Close it when
 // no call of it is running any more. The error matches ErrIntentStore.
 func OpenFileStore(folder string) (*FileStore, error) {
-	s := &FileStore{folder: folder, owner: uuid.NewString(), held: make(map[string]string)}
+	s := &FileStore{folder: folder, owner: uuid.NewString(), holders: newHolders()}
 	if err := s.open(); err != nil {
 		s.Close()
 		return nil, storeFailed(err, "open its folder")
@@ -69,7 +65,7 @@ func (s *FileStore) open() error {
 		return err
 	}
 	// Alone, since whoever sees the name and no lock sees a process that is gone.
-	return s.alone(func() error {
+	return s.alone(context.Background(), func() error {
 		var err error
 		if s.lock, err = os.OpenFile(s.path(s.owner+ownerEnding), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err != nil {
 			return err
@@ -102,73 +98,15 @@ func fileName(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// alone runs f while no other holder changes, of this process or another.
-func (s *FileStore) alone(f func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := waitLock(s.gate); err != nil {
-		return err
-	}
-	err := f()
-	return errors.Join(err, unlock(s.gate))
-}
-
-// hold makes this store the holder of an intent. It is called alone.
-func (s *FileStore) hold(key string) (Hold, error) {
-	name := fileName(key)
-	if s.held[name] != "" {
-		return Hold{}, ErrIntentHeld
-	}
-	link := s.path(name + holderEnding)
-	owner, err := os.Readlink(link)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return Hold{}, err
-	case owner != s.owner && s.alive(owner):
-		return Hold{}, ErrIntentHeld
-	default:
-		os.Remove(link)
-	}
-	if err := os.Symlink(s.owner, link); err != nil {
-		return Hold{}, err
-	}
-	s.holds++
-	token := s.owner + "/" + strconv.FormatInt(s.holds, 10)
-	s.held[name] = token
-	return Hold{Key: key, Token: token}, nil
-}
-
-// letGo undoes hold. It is called alone.
-func (s *FileStore) letGo(h Hold) {
-	name := fileName(h.Key)
-	if s.held[name] == h.Token {
-		delete(s.held, name)
-		os.Remove(s.path(name + holderEnding))
-	}
-}
-
-// alive reports whether the process behind an owner runs. It is called alone, so
-// that two who ask do not take each other for the owner.
-func (s *FileStore) alive(owner string) bool {
-	f, err := os.OpenFile(s.path(owner+ownerEnding), os.O_RDWR, 0)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
-	}
-	defer f.Close()
-	free, err := tryLock(f)
-	return err != nil || !free
-}
-
 // Add implements IntentStore.
-func (s *FileStore) Add(_ context.Context, in Intent, _ time.Duration) (Hold, error) {
+func (s *FileStore) Add(ctx context.Context, in Intent, _ time.Duration) (Hold, error) {
 	written, err := s.write(in, nil)
 	if err != nil {
 		return Hold{}, err
 	}
 	defer os.Remove(written)
 	var h Hold
-	err = s.alone(func() error {
+	err = s.alone(ctx, func() error {
 		// A link, unlike a rename, fails if the name is there.
 		err := os.Link(written, s.path(fileName(in.Key)+intentEnding))
 		if errors.Is(err, fs.ErrExist) {
@@ -187,9 +125,9 @@ func (s *FileStore) Add(_ context.Context, in Intent, _ time.Duration) (Hold, er
 
 // Hold implements IntentStore. A hold lasts until it is let go, or the process
 // ends; d does not matter.
-func (s *FileStore) Hold(_ context.Context, key string, _ time.Duration) (Entry, error) {
+func (s *FileStore) Hold(ctx context.Context, key string, _ time.Duration) (Entry, error) {
 	var entry Entry
-	err := s.alone(func() error {
+	err := s.alone(ctx, func() error {
 		var err error
 		entry, err = s.read(fileName(key) + intentEnding)
 		switch {
@@ -210,7 +148,7 @@ func (s *FileStore) Hold(_ context.Context, key string, _ time.Duration) (Entry,
 }
 
 // Settle implements IntentStore.
-func (s *FileStore) Settle(_ context.Context, h Hold, settlement Settlement) error {
+func (s *FileStore) Settle(ctx context.Context, h Hold, settlement Settlement) error {
 	file := fileName(h.Key) + intentEnding
 	entry, err := s.read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -224,8 +162,8 @@ func (s *FileStore) Settle(_ context.Context, h Hold, settlement Settlement) err
 		return err
 	}
 	defer os.Remove(written)
-	err = s.alone(func() error {
-		if s.held[fileName(h.Key)] != h.Token {
+	err = s.alone(ctx, func() error {
+		if !s.has(h) {
 			return ErrIntentHeld
 		}
 		if err := os.Rename(written, s.path(file)); err != nil {
@@ -240,25 +178,23 @@ func (s *FileStore) Settle(_ context.Context, h Hold, settlement Settlement) err
 	return s.syncFolder()
 }
 
-// Release implements IntentStore.
-func (s *FileStore) Release(_ context.Context, h Hold) error {
-	return s.alone(func() error {
-		s.letGo(h)
-		return nil
-	})
+// Release implements IntentStore. If it fails, this store has let go, and other
+// processes see that when it is at the folder next.
+func (s *FileStore) Release(ctx context.Context, h Hold) error {
+	s.letGo(h)
+	return s.alone(ctx, func() error { return nil })
 }
 
 // Forget implements IntentStore.
-func (s *FileStore) Forget(_ context.Context, key string) error {
+func (s *FileStore) Forget(ctx context.Context, key string) error {
 	name := fileName(key)
-	err := s.alone(func() error {
+	err := s.alone(ctx, func() error {
 		err := os.Remove(s.path(name + intentEnding))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err == nil {
-			delete(s.held, name)
-			os.Remove(s.path(name + holderEnding))
+			s.letGoOf(name)
 		}
 		return err
 	})
@@ -283,7 +219,7 @@ func (s *FileStore) Keys(ctx context.Context) iter.Seq2[string, error] {
 			}
 			name, isIntent := strings.CutSuffix(e.Name(), intentEnding)
 			if !isIntent {
-				s.tidy(e.Name())
+				s.tidy(ctx, e.Name())
 				continue
 			}
 			if key, err := s.keyOf(name); key != "" || err != nil {
@@ -308,7 +244,7 @@ func (s *FileStore) keyOf(name string) (string, error) {
 }
 
 // tidy removes a file of a process that is gone.
-func (s *FileStore) tidy(file string) {
+func (s *FileStore) tidy(ctx context.Context, file string) {
 	owner, isOwners := strings.CutSuffix(file, ownerEnding)
 	if !isOwners {
 		rest, isNew := strings.CutSuffix(file, newEnding)
@@ -317,7 +253,7 @@ func (s *FileStore) tidy(file string) {
 		}
 		owner, _, _ = strings.Cut(rest, ".")
 	}
-	s.alone(func() error { //nolint:errcheck // what stays does no harm.
+	s.alone(ctx, func() error { //nolint:errcheck // what stays does no harm.
 		if owner == s.owner || s.alive(owner) {
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/semel-dev/semel"
@@ -38,12 +39,20 @@ func (t *task) run(ctx context.Context) ending {
 			err = t.pause(ctx, m, budget)
 		}
 		if (m.done && m.reason == ReasonGaveUp) || err != nil {
-			t.err = errors.Join(semel.NewError(CodeGaveUp, err, "gave up after %d attempts", t.course.attempts), t.err)
+			t.err = errors.Join(semel.NewError(CodeGaveUp, err, "gave up after %s", count(t.course.attempts, "attempt")), t.err)
 		}
 		if m.done || err != nil {
 			return ending{m.outcome, m.reason}
 		}
 	}
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
 }
 
 // attemptOnce makes an attempt, unless the intent may be too old to be sent

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/idempotencykey"
 )
 
 // RoundTripper returns an http.RoundTripper for programs that have an
@@ -25,7 +26,8 @@ import (
 // a Client that recovers such intents needs Config.Authorize. Redirects are the
 // http.Client's; one that would carry the key to another origin is refused.
 //
-// All other requests are passed to Config.Transport as they are, once.
+// All other requests are passed to Config.Transport as they are, once. So is an
+// attempt of another Client, whose Transport this one is: one of the two retries.
 func (c *Client) RoundTripper() http.RoundTripper { return roundTripper{client: c} }
 
 type roundTripper struct{ client *Client }
@@ -42,6 +44,9 @@ func (rt roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		if len(lines) == 0 {
 			return c.cfg.Transport.RoundTrip(req)
 		}
+	}
+	if key, err := idempotencykey.Parse(lines, false); err == nil && isAttempt(req.Context(), key) {
+		return c.cfg.Transport.RoundTrip(req)
 	}
 	body, err := readBody(req, c.cfg.MaxBody)
 	if err != nil {
@@ -144,7 +149,7 @@ func readBody(req *http.Request, most int64) ([]byte, error) {
 	case int64(len(body)) > most:
 		return nil, invalid("the body is longer than what is kept to be sent again, Config.MaxBody, %d bytes", most)
 	case req.ContentLength > 0 && int64(len(body)) != req.ContentLength:
-		return nil, invalid("the body has %d bytes, and ContentLength says %d", len(body), req.ContentLength)
+		return nil, invalid("the body has %s, and ContentLength says %d", count(len(body), "byte"), req.ContentLength)
 	}
 	return body, nil
 }
