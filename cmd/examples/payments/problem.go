@@ -42,6 +42,7 @@ var titles = map[string]string{
 	"charge-declined":          "The bank declined the charge",
 	"charge-key-reused":        "The bank knows this key for another charge",
 	"bank-error":               "The bank did not do its part",
+	"payment-unsaved":          "The bank was asked, and what came of it could not be saved",
 	"internal":                 "The service could not do its part",
 	"service-unavailable":      "The process behind this address cannot do its part now",
 	"fault-invalid":            "There is no such fault",

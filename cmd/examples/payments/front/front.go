@@ -116,6 +116,9 @@ func (f *Front) toService(w http.ResponseWriter, r *http.Request) {
 	if problem != nil {
 		e.Status = problem.Status
 		f.cfg.Log.tell(e, payments.LineRequestRefused, slog.Int("status", e.Status), slog.String("code", problem.Code))
+		if e.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "1")
+		}
 		problem.Write(w)
 		return
 	}
@@ -173,7 +176,7 @@ func (f *Front) admit(r *http.Request, body []byte, e *Entry) *payments.Problem 
 		noted, err := f.book.note(context.WithoutCancel(r.Context()), door, r, order) // also when its client has hung up
 		if err != nil {
 			f.cfg.Logger.ErrorContext(r.Context(), "the order book cannot be written", "error", err)
-			return payments.NewProblem(http.StatusInternalServerError, "internal", "the order book cannot be written")
+			return payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the order book cannot be written; nothing was passed on")
 		}
 		e.noted = noted
 	}

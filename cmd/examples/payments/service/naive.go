@@ -42,7 +42,7 @@ func (s *Service) payNaive(w http.ResponseWriter, r *http.Request) {
 	if rp.status < http.StatusInternalServerError {
 		if err := s.remember(r.Context(), customer, key, rp); err != nil {
 			s.log.ErrorContext(r.Context(), "paid and the key not saved", "door", a.door, "error", err)
-			payments.NewProblem(http.StatusInternalServerError, "internal", "the key could not be saved").Write(w)
+			problemReply(unsaved("the payment was made, and the key could not be saved")).write(w)
 			return
 		}
 		s.log.InfoContext(r.Context(), payments.LineSavedKey, "door", a.door, "status", rp.status, "store", s.place.Dialect.System)

@@ -50,8 +50,17 @@ func (rp reply) write(w http.ResponseWriter) {
 	if rp.location != "" {
 		h.Set("Location", rp.location)
 	}
+	if rp.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
 	w.WriteHeader(rp.status)
 	w.Write(rp.body)
+}
+
+// unsaved is the answer when the money was asked for, and the database, which
+// somebody else has for too long, did not take what has to be kept of it.
+func unsaved(detail string) *payments.Problem {
+	return payments.NewProblem(http.StatusServiceUnavailable, "payment-unsaved", detail)
 }
 
 func problemReply(p *payments.Problem) reply { return reply{status: p.Status, body: p.Body()} }
@@ -74,7 +83,7 @@ func (s *Service) pay(ctx context.Context, a attempt) reply {
 	found, err := a.save(ctx, p)
 	if err != nil {
 		s.log.ErrorContext(ctx, payments.LineNotSaved, "door", a.door, "error", err)
-		return problemReply(payments.NewProblem(http.StatusInternalServerError, "internal", "the payment could not be saved"))
+		return problemReply(unsaved("the bank was asked, and the payment could not be saved; send the same request again, with the same key"))
 	}
 	s.log.InfoContext(ctx, payments.LinePaid, "door", a.door, "payment", p.ID, "charge", chargeID,
 		"found", found, "joined", a.joined, "store", s.place.Dialect.System)

@@ -143,7 +143,8 @@ func TestWithoutItsDatabaseTheServiceSaysWhenToComeBack(t *testing.T) {
 		assert.True(t, w.Header().Get("Retry-After") != "", "Retry-After: %s", name)
 	}
 	w := rg.pay(payments.Keyless, "", order)
-	assert.Equal(t, w.Code, http.StatusInternalServerError, "charged and not saved")
+	assert.Equal(t, w.Code, http.StatusServiceUnavailable, "charged and not saved")
+	assert.Contains(t, w.Body.String(), `"code":"payment-unsaved"`)
 	assert.Equal(t, rg.bankAccount(t, payments.Keyless), payments.Account{Charges: 1, Taken: 2500})
 	assert.Equal(t, rg.bankAccount(t, payments.Keyed), payments.Account{})
 	assert.Equal(t, rg.bankAccount(t, payments.Naive), payments.Account{})
