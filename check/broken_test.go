@@ -25,7 +25,7 @@ var breaks = []struct {
 	{brokentest.IgnoresTheKey, `body/chunked concurrency/10 concurrency/2 concurrency/64 concurrency/settles header/location
 		json/escapes json/member-order json/unknown-member json/whitespace key/255 key/quotes lost/reply lost/reply-cut lost/stalled
 		mismatch/at-once mismatch/executes mismatch/no-harm mismatch/refused mismatch/status
-		replay/body replay/executes replay/marked replay/new-connection replay/others-between replay/ten`, "lost/client-gone lost/reset"},
+		replay/body replay/executes replay/marked replay/others-between replay/ten`, "lost/client-gone lost/reset"},
 	{brokentest.LooksFirst, "concurrency/10 concurrency/2 concurrency/64 concurrency/settles mismatch/at-once", "lost/client-gone lost/reset"},
 	{brokentest.IgnoresTheBody, "body/none mismatch/refused mismatch/status", ""},
 	{brokentest.TakesTheBodyIntoTheKey, `json/escapes json/member-order json/unknown-member json/whitespace

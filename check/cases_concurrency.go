@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ var concurrencyCases = []Case{
 				last = s.settled(ctx, c)
 				return append(got, last)
 			})
-			if !last.succeeded() {
+			if !last.succeeded() && !s.run.refusesRepeats(last) {
 				return broken(s.run.strength(), "after the race the request got %s", last.result())
 			}
 			return seen.onceOf(got, "the race has one result")
@@ -123,11 +124,20 @@ const (
 
 // settled sends a call until it is no longer refused as too early.
 func (s *session) settled(ctx context.Context, c call) Exchange {
-	until := time.Now().Add(settleTime)
+	return s.settledWithin(ctx, c, settleTime)
+}
+
+// settledWithin is settled for so long. Where each repetition gets the same
+// refusal for good, it waits no longer than the work may take.
+func (s *session) settledWithin(ctx context.Context, c call, patience time.Duration) Exchange {
+	began := time.Now()
 	for {
 		x := s.send(ctx, c)
-		again := x.conflicts() || x.Status == 0 || x.Status == 503
-		if !again || time.Now().After(until) || !wait(ctx, settlePause) {
+		if s.run.refusesRepeats(x) {
+			patience = min(patience, 2*s.run.slowest+settlePause)
+		}
+		again := x.conflicts() || x.Status == 0 || x.Status == http.StatusServiceUnavailable
+		if !again || time.Since(began) > patience || !wait(ctx, settlePause) {
 			return x
 		}
 	}

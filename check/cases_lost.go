@@ -63,7 +63,7 @@ func lostReply(id, what string, lose func(*run) fault) Case {
 				return []Exchange{heard, last}
 			})
 			switch {
-			case !last.succeeded():
+			case !last.succeeded() && !s.run.refusesRepeats(last):
 				return broken(s.run.strength(), "after a lost reply the request got %s", last.result())
 			case seen.evidence != Counted && !heard.succeeded():
 				return inconclusive("the relay heard no success that the later reply could be held against")
@@ -93,7 +93,7 @@ func leftAlone(id, what string, reset bool) Case {
 				return []Exchange{last}
 			})
 			switch {
-			case !last.succeeded():
+			case !last.succeeded() && !(s.run.refusesRepeats(last) && seen.executions == 1):
 				return broken(s.run.strength(), "after its client had left the request got %s", last.result())
 			case seen.evidence != Counted:
 				return inconclusive("what became of the request that nobody waited for can only be counted")
@@ -107,8 +107,12 @@ func leftAlone(id, what string, reset bool) Case {
 // first is at work by then, and not overtaken on its way.
 const leavePause = 10 * time.Millisecond
 
-// lostPatience is how long the client behind a stalled reply waits.
-const lostPatience = 2 * time.Second
+const (
+	// lostPatience is how long the client behind a relay waits for its reply.
+	lostPatience = 2 * time.Second
+	// heldBack is how long a reply that is there is held back from it.
+	heldBack = 50 * time.Millisecond
+)
 
 // through sends a call through a relay with a fault, and returns what the relay
 // heard. The history shows what the client got.
@@ -117,21 +121,31 @@ func (s *session) through(ctx context.Context, f fault, c call) (heard Exchange)
 	if err != nil {
 		return Exchange{Err: err.Error()}
 	}
-	r := &relay{dial: throughTLS(target, s.run.dial), fault: f}
-	t := s.run.newTransport()
-	t.DialContext = r.DialContext
-	defer t.CloseIdleConnections()
+	r := &relay{dial: throughTLS(target, s.run.dial), fault: f, begun: make(chan struct{})}
 	sent := c.set("Host", target.Host)
-	sent.url, sent.lastOfConn = plainURL(target), true
-	patience, cancel := context.WithTimeout(ctx, lostPatience)
-	got := s.exchange(patience, newClient(t), sent)
-	cancel()
-	ending, cancel := context.WithTimeout(ctx, s.run.cfg.Timeout)
+	sent.url, sent.lastOfConn = plainURL(target), !f.stall // the relay hears where the reply ends
+	patience, giveUp := context.WithTimeout(ctx, lostPatience)
+	defer giveUp()
+	if f.stall {
+		go func() {
+			select {
+			case <-r.begun:
+				wait(patience, heldBack)
+				giveUp()
+			case <-patience.Done():
+			}
+		}()
+	}
+	got := s.exchange(patience, newClient(s.run.newTransport(r.DialContext)), sent)
+	giveUp()
+	ending, cancel := context.WithTimeout(ctx, s.run.cfg.RequestTimeout)
 	defer cancel()
 	r.wait(ending)
-	got.URL, got.Note = c.url, "through a relay that loses what it is told to"
+	got.URL, got.Note = c.url, f.String()
 	s.note(got)
-	return r.reply(c.method)
+	heard = r.reply(c.method)
+	heard.redirect = s.run.redirect
+	return heard
 }
 
 // sendAndLeave ends the connection of a request as soon as it is written, in
@@ -139,16 +153,14 @@ func (s *session) through(ctx context.Context, f fault, c call) (heard Exchange)
 func (s *session) sendAndLeave(ctx context.Context, c call, reset bool) {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	t := s.run.newTransport()
-	defer t.CloseIdleConnections()
-	dial := t.DialContext
-	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
+	t := s.run.newTransport(func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := s.run.dial(ctx, network, address)
 		if tcp, ok := conn.(*net.TCPConn); ok && reset {
 			err = tcp.SetLinger(0)
 		}
 		return conn, err
-	}
+	})
+	defer t.CloseIdleConnections()
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { leave() }}
 	x := s.exchange(httptrace.WithClientTrace(ctx, trace), newClient(t), c)
 	x.Note = "the client left as soon as the request was written"

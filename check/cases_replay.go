@@ -10,11 +10,11 @@ import (
 var replayCases = []Case{
 	{
 		ID: "replay/executes", Level: Must, Title: "A repetition executes nothing",
-		Sends:   "The same request twice, one after the other, with the same key.",
+		Sends:   "The same request twice with the same key, one after the other, each on a connection of its own, as all requests are sent.",
 		Expects: "One execution. The second reply may be the first one again, or a refusal.",
 		Clause:  "N19: draft section 2.6, the result of the completed operation is given again.",
 		Costs:   "A client that lost the reply sends again. Each repetition that executes takes the money again.",
-		Fix:     "Claim the key in a table with a unique index before the work starts, and save the reply in the transaction of the work.",
+		Fix:     "Claim the key in a table with a unique index before the work starts, and save the reply in the transaction of the work. Keep keys where all instances of the service see them: a retry comes on a new connection, and often at another instance.",
 		run: func(ctx context.Context, s *session) outcome {
 			p := s.pair(ctx)
 			if !p.first.succeeded() {
@@ -118,26 +118,6 @@ var replayCases = []Case{
 			}
 			seen.executions -= between
 			return seen.once("the first key was known after twenty others")
-		},
-	},
-	{
-		ID: "replay/new-connection", Level: Must, Title: "A repetition on another connection executes nothing",
-		Sends:   "The same request twice, each on a connection of its own.",
-		Expects: "One execution.",
-		Clause:  "N19: draft section 2.6.",
-		Costs:   "A retry after a broken connection always comes on a new one, often at another instance of the service.",
-		Fix:     "Keep keys where all instances see them, not with the connection or in the memory of one process.",
-		run: func(ctx context.Context, s *session) outcome {
-			c := s.run.newCall()
-			return s.watch(ctx, func() []Exchange {
-				var got []Exchange
-				for range 2 {
-					t := s.run.newTransport()
-					got = append(got, s.sendBy(ctx, newClient(t), c))
-					t.CloseIdleConnections()
-				}
-				return got
-			}).once("two connections, one execution")
 		},
 	},
 	{

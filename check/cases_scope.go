@@ -68,6 +68,8 @@ var scopeCases = []Case{
 				return setupFailed("the first request got %s", first.result())
 			case x.Status == http.StatusUnauthorized || x.Status == http.StatusForbidden:
 				return held(s.run.strength(), "refused with %d", x.Status)
+			case x.redirects() && !x.succeeded():
+				return held(s.run.strength(), "sent elsewhere with %d, where 401 or 403 is usual", x.Status)
 			case x.refused():
 				return held(s.run.strength(), "refused with %d, where 401 or 403 is usual", x.Status)
 			}

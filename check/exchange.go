@@ -24,9 +24,22 @@ type Exchange struct {
 	Note string
 	// AtOnce says that it was sent together with the exchange before it.
 	AtOnce bool
+
+	redirect int // the redirection with which the API answers what it has done; 0 for none
 }
 
-func (x Exchange) succeeded() bool { return x.Status >= 200 && x.Status < 300 }
+// succeeded reports whether the reply says that the request was carried out. A
+// redirection to what was made is such a reply where the API answers so; it is
+// never followed.
+func (x Exchange) succeeded() bool {
+	return x.Status >= 200 && x.Status < 300 || x.Status != 0 && x.Status == x.redirect
+}
+
+// redirects reports whether a reply to a POST may mean that it was done, and that
+// the result is elsewhere. 307 and 308 ask for the same request at another place.
+func (x Exchange) redirects() bool {
+	return x.Status == http.StatusSeeOther || x.Status == http.StatusFound || x.Status == http.StatusMovedPermanently
+}
 
 func (x Exchange) refused() bool { return x.Status >= 400 && x.Status < 500 }
 
@@ -46,10 +59,12 @@ func (x Exchange) result() string {
 	if x.Status == 0 {
 		return "no reply: " + x.Err
 	}
-	const enough = 200
-	body := strings.TrimSpace(string(x.ReplyBody))
-	if len(body) > enough {
-		body = body[:enough] + "…"
+	says := fmt.Sprintf("%d %s", x.Status, http.StatusText(x.Status))
+	if location := x.ReplyHeader.Get(locationLeaf); location != "" && x.Status >= 300 && x.Status < 400 {
+		says += " to " + short([]byte(location))
 	}
-	return fmt.Sprintf("%d %s %s", x.Status, http.StatusText(x.Status), body)
+	if body := strings.TrimSpace(string(x.ReplyBody)); body != "" {
+		says += " " + short([]byte(body))
+	}
+	return says
 }

@@ -13,14 +13,14 @@ import (
 // WriteHistory writes what was sent and what came back, a line or two an
 // exchange, with the fields that matter to a repeated request.
 func (f Finding) WriteHistory(w io.Writer) error {
-	for i, x := range f.shown() {
+	for _, x := range f.shown() {
 		if x.skipped > 0 {
 			if _, err := fmt.Fprintf(w, "       … %d more of the same kind\n", x.skipped); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := x.write(w, i+1); err != nil {
+		if err := x.write(w, x.number); err != nil {
 			return err
 		}
 	}
@@ -30,6 +30,7 @@ func (f Finding) WriteHistory(w io.Writer) error {
 // step is a line of a history: an exchange, or how many are left out.
 type step struct {
 	Exchange
+	number  int // which of all it is, from 1
 	skipped int
 }
 
@@ -49,7 +50,7 @@ func (f Finding) shown() []step {
 		isLast := i+1 == len(f.History) || !alike(x, f.History[i+1])
 		switch {
 		case row < mostShown || isLast:
-			steps = append(steps, step{Exchange: x})
+			steps = append(steps, step{Exchange: x, number: i + 1})
 		case steps[len(steps)-1].skipped > 0:
 			steps[len(steps)-1].skipped++
 		default:
@@ -103,7 +104,7 @@ func fieldLines(before string, h http.Header, name string) []string {
 
 // short is a text on one line, cut where nobody reads on.
 func short(text []byte) string {
-	const enough = 160
+	const enough = 80
 	line := strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '
@@ -111,7 +112,7 @@ func short(text []byte) string {
 		return r
 	}, strings.ToValidUTF8(string(text), "�"))
 	if runes := []rune(line); len(runes) > enough {
-		return string(runes[:enough]) + "…"
+		return fmt.Sprintf("%s… (%d characters more)", string(runes[:enough]), len(runes)-enough)
 	}
 	return line
 }

@@ -9,10 +9,12 @@ import (
 // is no UTF-8 replaced.
 type (
 	jsonReport struct {
-		Target  string   `json:"target"`
-		Verdict Verdict  `json:"verdict"`
-		Because []string `json:"because"`
-		Marks   []string `json:"marks"`
+		Target  string  `json:"target"`
+		Verdict Verdict `json:"verdict"`
+		// Interrupted says that not all cases were run.
+		Interrupted bool     `json:"interrupted"`
+		Because     []string `json:"because"`
+		Marks       []string `json:"marks"`
 		// NotLookedAt are the MUST cases that the verdict says nothing of.
 		NotLookedAt []string       `json:"notLookedAt"`
 		Seed        uint64         `json:"seed"`
@@ -27,6 +29,7 @@ type (
 		Status   Status         `json:"status"`
 		Evidence Evidence       `json:"evidence,omitempty"`
 		Says     string         `json:"says"`
+		How      string         `json:"how,omitempty"`
 		Clause   string         `json:"clause"`
 		History  []jsonExchange `json:"history,omitempty"`
 	}
@@ -49,7 +52,7 @@ type (
 // MarshalJSON gives the report a form for programs.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := jsonReport{
-		Target: r.Target, Verdict: r.Verdict(), Because: r.Because(), NotLookedAt: r.NotLookedAt(), Marks: r.Marks, Seed: r.Seed,
+		Target: r.Target, Verdict: r.Verdict(), Interrupted: r.Interrupted != "", Because: r.Because(), NotLookedAt: r.NotLookedAt(), Marks: r.Marks, Seed: r.Seed,
 		TookMS: r.Took.Milliseconds(), Counts: r.Counts(), Findings: []jsonFinding{},
 	}
 	for _, f := range r.Findings {
@@ -61,7 +64,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 func (f Finding) json() jsonFinding {
 	out := jsonFinding{
 		ID: f.Case.ID, Level: f.Case.Level, Title: f.Case.Title,
-		Status: f.Status, Evidence: f.Evidence, Says: f.Says, Clause: f.Case.Clause,
+		Status: f.Status, Evidence: f.Evidence, Says: f.Says, How: f.How, Clause: f.Case.Clause,
 	}
 	for _, x := range f.History {
 		out.History = append(out.History, jsonExchange{

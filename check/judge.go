@@ -12,6 +12,8 @@ type sighting struct {
 	evidence   Evidence
 	// unclear says why nothing can be said; it is empty otherwise.
 	unclear string
+	// how says what they were told by.
+	how string
 }
 
 // watch counts the executions that happen while do sends the exchanges that it
@@ -34,7 +36,10 @@ func (s *session) watch(ctx context.Context, do func() []Exchange) sighting {
 	if (after-before)%r.step != 0 {
 		return sighting{unclear: fmt.Sprintf("effects rose by %d, and one execution makes %d: somebody else is at work", after-before, r.step)}
 	}
-	return sighting{executions: (after - before) / r.step, evidence: Counted}
+	return sighting{
+		executions: (after - before) / r.step, evidence: Counted,
+		how: fmt.Sprintf("what is counted was %d before and %d afterwards, and one execution adds %d", before, after, r.step),
+	}
 }
 
 // sight counts executions by what replies name. Only replies of success name one.
@@ -59,7 +64,7 @@ func (r *run) sight(replies []Exchange) sighting {
 	if len(r.marks.names) == 0 || !r.marks.in(kinds[0]) {
 		evidence = Bytes
 	}
-	return sighting{executions: len(kinds), evidence: evidence}
+	return sighting{executions: len(kinds), evidence: evidence, how: r.marks.tellApart(kinds)}
 }
 
 // isOneOf reports whether a reply comes from an execution that is known by
@@ -92,7 +97,7 @@ func (g sighting) once(says string) outcome {
 	case g.executions == 0:
 		return inconclusive("nothing was executed at all")
 	}
-	return broken(g.evidence, "executed %d times", g.executions)
+	return broken(g.evidence, "executed %d times", g.executions).since(g.how)
 }
 
 // onceOf is once for requests that were sent at the same time. Where no two of

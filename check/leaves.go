@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -155,6 +156,28 @@ func (m marks) compare(a, b Exchange) likeness {
 		return otherExecution
 	}
 	return unclear
+}
+
+// tellApart says what replies of several executions are told apart by.
+func (m marks) tellApart(kinds []Exchange) string {
+	for _, name := range m.names {
+		var values []string
+		for _, x := range kinds {
+			if value, has := leaves(x)[name]; has {
+				values = append(values, short([]byte(value)))
+			}
+		}
+		if len(values) == len(kinds) {
+			const enough = 3
+			more := ""
+			if len(values) > enough {
+				more = fmt.Sprintf(" and %d more", len(values)-enough)
+				values = values[:enough]
+			}
+			return name + " in the replies, which is new in each execution, was " + strings.Join(values, ", ") + more
+		}
+	}
+	return ""
 }
 
 // in reports whether a reply names an execution at all.

@@ -8,12 +8,27 @@ import (
 
 const hidden = "***"
 
-// masked hides the values of fields that hold secrets.
-func masked(xs []Exchange) []Exchange {
+// masked hides the values of fields that hold secrets. The key's own field is none
+// of them, whatever its name: without its keys nobody could read what was sent, or
+// send it again.
+func (r *run) masked(xs []Exchange) []Exchange {
 	out := slices.Clone(xs)
 	for i := range out {
-		out[i].Header = Masked(out[i].Header)
-		out[i].ReplyHeader = Masked(out[i].ReplyHeader)
+		out[i].Header = r.maskedFields(out[i].Header)
+		out[i].ReplyHeader = r.maskedFields(out[i].ReplyHeader)
+	}
+	return out
+}
+
+func (r *run) maskedFields(h http.Header) http.Header {
+	out := Masked(h)
+	for name := range r.proofs {
+		if out[name] != nil {
+			out[name] = []string{hidden}
+		}
+	}
+	if keys := h.Values(r.target.KeyHeader); keys != nil {
+		out[http.CanonicalHeaderKey(r.target.KeyHeader)] = keys
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 // count asks the system under test how many effects there are.
 func (r *run) count(ctx context.Context) (int, error) {
 	o := r.target.Observe
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.RequestTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, o.URL, http.NoBody)
 	if err != nil {

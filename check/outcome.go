@@ -7,14 +7,21 @@ type outcome struct {
 	status   Status // Pass stands for held, Fail for broken
 	evidence Evidence
 	says     string
+	how      string
+}
+
+// since returns the outcome with what it was told by.
+func (o outcome) since(how string) outcome {
+	o.how = how
+	return o
 }
 
 func held(by Evidence, format string, args ...any) outcome {
-	return outcome{Pass, by, fmt.Sprintf(format, args...)}
+	return outcome{status: Pass, evidence: by, says: fmt.Sprintf(format, args...)}
 }
 
 func broken(by Evidence, format string, args ...any) outcome {
-	return outcome{Fail, by, fmt.Sprintf(format, args...)}
+	return outcome{status: Fail, evidence: by, says: fmt.Sprintf(format, args...)}
 }
 
 func told(format string, args ...any) outcome {
@@ -40,13 +47,15 @@ type Finding struct {
 	Evidence Evidence // empty where nothing was judged
 	// Says is one sentence: what was seen, or why nothing could be.
 	Says string
+	// How is what executions were told by; empty where none were counted.
+	How string
 	// History holds the exchanges that show it, secrets masked.
 	History []Exchange
 }
 
 // finding gives an outcome the weight of its case.
 func (o outcome) finding(c Case, strict bool) Finding {
-	f := Finding{Case: c, Status: o.status, Evidence: o.evidence, Says: o.says}
+	f := Finding{Case: c, Status: o.status, Evidence: o.evidence, Says: o.says, How: o.how}
 	if o.status == Fail && c.Level != Must && (c.Level != Should || !strict) {
 		f.Status = Warn
 	}

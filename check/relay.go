@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -21,8 +22,20 @@ type fault struct {
 	// cutRequest ends both sides after so many bytes of the request's body.
 	// Negative: all of it passes.
 	cutRequest int
-	// stall leaves the client's side open where the reply would be cut.
+	// stall leaves the client's side open where the reply would be cut, until the
+	// client ends it.
 	stall bool
+}
+
+// String says what becomes of the exchange.
+func (f fault) String() string {
+	switch {
+	case f.stall:
+		return "a relay held the reply back until the client gave up"
+	case f.cutRequest >= 0:
+		return fmt.Sprintf("a relay cut the request after %d bytes of its body", f.cutRequest)
+	}
+	return fmt.Sprintf("a relay cut the reply after %d bytes", f.cutReply)
 }
 
 // relay stands in the checker's own connection to the API, and loses what it is
@@ -35,9 +48,8 @@ type relay struct {
 	ended sync.WaitGroup
 	mu    sync.Mutex
 	heard []byte
+	begun chan struct{} // closed with the first byte of the reply
 }
-
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // DialContext connects to the API and returns the client's end of the relay.
 func (r *relay) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -64,10 +76,15 @@ func (r *relay) wait(ctx context.Context) {
 	}
 }
 
-// forward carries the request.
+// forward carries the request. Where the reply is held back, the client is who
+// ends the connection.
 func (r *relay) forward(client, server net.Conn) {
 	if r.fault.cutRequest < 0 {
 		io.Copy(server, client) //nolint:errcheck // either side may end at any time: that is what a relay is for.
+		if r.fault.stall {
+			server.Close()
+			client.Close()
+		}
 		return
 	}
 	in := textproto.NewReader(bufio.NewReader(client))
@@ -85,7 +102,9 @@ func (r *relay) forward(client, server net.Conn) {
 
 // back carries the reply as far as it may go, and hears the rest.
 func (r *relay) back(client, server net.Conn) {
-	defer client.Close()
+	if !r.fault.stall {
+		defer client.Close()
+	}
 	defer server.Close()
 	passed := 0
 	buf := make([]byte, 4096)
@@ -111,6 +130,9 @@ func (r *relay) back(client, server net.Conn) {
 func (r *relay) hear(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.heard) == 0 && len(p) > 0 {
+		close(r.begun)
+	}
 	r.heard = append(r.heard, p...)
 }
 

@@ -1,13 +1,21 @@
 package check
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Report is what a run told.
 type Report struct {
 	Target   string // method and address
 	Findings []Finding
+	// Cases is how many were to run.
+	Cases int
 	// Setup says what kept the run from testing anything; it is empty otherwise.
 	Setup string
+	// Interrupted says what ended the run before its last case; it is empty
+	// otherwise.
+	Interrupted string
 	// Marks are the leaves of a reply that tell executions apart.
 	Marks []string
 	Seed  uint64
@@ -50,6 +58,9 @@ func (r *Report) Because() []string {
 		return []string{r.Setup}
 	}
 	var why []string
+	if r.Interrupted != "" {
+		why = append(why, fmt.Sprintf("the check is incomplete: %s, with %d of %d cases done", r.Interrupted, len(r.Findings), r.Cases))
+	}
 	told := make(map[string]bool)
 	for _, f := range r.Findings {
 		switch {

@@ -1,10 +1,10 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,28 +18,33 @@ type run struct {
 	cfg    Config
 	client *http.Client
 	random *rand.Rand
-	marks  marks
-	step   int       // by how much one execution raises what is observed
 	next   time.Time // when the next paced request may be sent
 
-	asking sync.Mutex  // held while AuthorizeFunc is asked, by one of those who send at once
-	auth   http.Header // the authorization in use
+	// What was learnt before the first case.
+	marks    marks
+	step     int           // by how much one execution raises what is observed
+	redirect int           // the redirection that is the reply to what was done; 0 for none
+	repeated Exchange      // what the repetition of an operation gets that has its reply
+	slowest  time.Duration // how long an operation takes
+
+	asking sync.Mutex      // held while AuthorizeFunc is asked, by one of those who send at once
+	auth   http.Header     // the authorization in use
+	proofs map[string]bool // the fields that AuthorizeFunc has ever given
 
 	// What several cases look at, made once.
 	shared shared
 }
 
 const (
-	defaultTimeout = 30 * time.Second
-	// controls is how many operations are executed to learn what a reply says of
-	// its execution. By chance two small numbers may be the same, three hardly.
-	controls = 3
-	// longestWait is how long a Retry-After is waited for.
+	defaultTimeout        = 15 * time.Minute
+	defaultRequestTimeout = 30 * time.Second
+	// longestWait is how long in all the Retry-After of one request is waited for.
 	longestWait = 10 * time.Second
 )
 
-// Run tests a target. The error is for a target or config that makes no sense;
-// what the API does wrong is in the report.
+// Run tests a target. The error is for a target or config that makes no sense, or
+// that of a ctx that ended early: the report then holds what was found until
+// then. What the API does wrong is in the report.
 func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	t, err := t.withDefaults()
 	if err != nil {
@@ -49,48 +54,32 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
+	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, defaultRequestTimeout)
 	began := time.Now()
 	r := &run{target: t, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), step: 1}
-	transport := r.newTransport()
+	transport := r.newTransport(r.dial)
 	defer transport.CloseIdleConnections()
 	r.client = newClient(transport)
-	report := &Report{Target: t.Method + " " + t.URL, Seed: cfg.Seed}
-	if report.Setup = r.learn(ctx); report.Setup == "" {
-		report.Marks = r.marks.names
-		report.Findings = r.all(ctx, selected)
+	report := &Report{Target: t.Method + " " + t.URL, Seed: cfg.Seed, Cases: len(selected)}
+	limited, cancel := context.WithTimeout(ctx, cfg.Timeout)
+	defer cancel()
+	report.Setup = r.learn(limited)
+	report.Marks = r.marks.names
+	if report.Setup == "" {
+		report.Findings = r.all(limited, selected)
+	}
+	switch {
+	case ctx.Err() != nil:
+		report.Interrupted = "it was stopped"
+	case limited.Err() != nil:
+		report.Interrupted = "it was not done after " + cfg.Timeout.String()
+	}
+	if report.Interrupted != "" && len(report.Findings) == 0 {
+		report.Setup = "" // whatever was under way failed of the end
 	}
 	report.Took = time.Since(began)
 	return report, ctx.Err()
-}
-
-// newTransport is like that of net/http, with a connection for each request at once
-// and neither a proxy nor compression of its own: what is tested is the API.
-func (r *run) newTransport() *http.Transport {
-	return &http.Transport{
-		DialContext:         r.dial,
-		DisableCompression:  true,
-		MaxIdleConnsPerHost: 64,
-		ForceAttemptHTTP2:   true,
-		TLSHandshakeTimeout: r.cfg.Timeout,
-	}
-}
-
-func (r *run) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if r.cfg.DialContextFunc != nil {
-		return r.cfg.DialContextFunc(ctx, network, address)
-	}
-	var d net.Dialer
-	return d.DialContext(ctx, network, address)
-}
-
-func newClient(t http.RoundTripper) *http.Client {
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 // Selected returns the cases that Run names. A pattern that fits none is an error.
@@ -113,51 +102,19 @@ func (cfg Config) Selected() ([]Case, error) {
 	}), nil
 }
 
-// learn executes some operations to see that the API works at all, and what in
-// a reply tells one execution from another.
-func (r *run) learn(ctx context.Context) string {
-	s := &session{run: r, began: time.Now()}
-	var before int
-	var err error
-	if r.target.Observe != nil {
-		if before, err = r.count(ctx); err != nil {
-			return err.Error()
-		}
-	}
-	executed := make([]Exchange, controls)
-	for i := range executed {
-		executed[i] = s.send(ctx, r.newCall())
-		if !executed[i].succeeded() {
-			return "a request under a new key must succeed before anything can be tested; it got " + executed[i].result()
-		}
-	}
-	r.marks = newMarks(executed, r.target.Ignore)
-	if r.target.Observe == nil {
-		return ""
-	}
-	after, err := r.count(ctx)
-	if err != nil {
-		return err.Error()
-	}
-	r.step = (after - before) / controls
-	if r.step < 1 || (after-before)%controls != 0 {
-		return fmt.Sprintf("%d operations under new keys changed what is counted from %d to %d: it must rise by the same number for each", controls, before, after)
-	}
-	return ""
-}
-
-// all runs the cases one after another: what is counted must be theirs.
+// all runs the cases one after another: what is counted must be theirs. A case
+// that ctx ended tells nothing.
 func (r *run) all(ctx context.Context, cases []Case) []Finding {
 	var findings []Finding
-	for _, c := range cases {
-		if ctx.Err() != nil {
-			return findings
+	for i, c := range cases {
+		if r.cfg.ProgressFunc != nil {
+			r.cfg.ProgressFunc(i+1, len(cases), c)
 		}
 		f := r.one(ctx, c)
-		findings = append(findings, f)
-		if r.cfg.ProgressFunc != nil {
-			r.cfg.ProgressFunc(f)
+		if ctx.Err() != nil {
+			break
 		}
+		findings = append(findings, f)
 	}
 	return findings
 }
@@ -170,7 +127,7 @@ func (r *run) one(ctx context.Context, c Case) Finding {
 	}
 	s := &session{run: r, began: time.Now()}
 	f := c.run(ctx, s).finding(c, r.cfg.Strict)
-	f.History = masked(s.sent)
+	f.History = r.masked(s.sent)
 	return f
 }
 
@@ -186,6 +143,12 @@ func (r *run) authorization(ctx context.Context) (http.Header, error) {
 		return nil, err
 	}
 	r.auth = auth
+	if r.proofs == nil {
+		r.proofs = make(map[string]bool)
+	}
+	for name := range auth {
+		r.proofs[name] = true
+	}
 	return auth, nil
 }
 
@@ -206,16 +169,13 @@ func (r *run) pace(ctx context.Context) {
 	r.next = time.Now().Add(time.Duration(float64(time.Second) / r.cfg.RequestsPerSecond))
 }
 
-// waitAsAsked waits for as long as a reply asks; false means that it is too long.
-func (r *run) waitAsAsked(ctx context.Context, x Exchange) bool {
+// asked is how long a reply asks to wait.
+func (x Exchange) asked() time.Duration {
 	seconds, err := strconv.Atoi(x.ReplyHeader.Get("Retry-After"))
 	if err != nil {
 		seconds = 1
 	}
-	if d := time.Duration(seconds) * time.Second; d <= longestWait {
-		return wait(ctx, d)
-	}
-	return false
+	return time.Duration(seconds) * time.Second
 }
 
 // wait waits, and reports whether ctx let it.

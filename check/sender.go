@@ -95,7 +95,10 @@ func (s *session) sendBy(ctx context.Context, client *http.Client, c call) Excha
 		s.run.askAgain()
 		x = s.exchange(ctx, client, c)
 	}
-	for try := 0; x.Status == http.StatusTooManyRequests && try < 3 && s.run.waitAsAsked(ctx, x); try++ {
+	for left := longestWait; x.Status == http.StatusTooManyRequests && !s.run.refusesRepeats(x); {
+		if left -= x.asked(); left < 0 || !wait(ctx, x.asked()) {
+			break
+		}
 		x = s.exchange(ctx, client, c)
 	}
 	s.note(x)
@@ -127,9 +130,9 @@ func (s *session) note(xs ...Exchange) {
 }
 
 func (s *session) exchange(ctx context.Context, client *http.Client, c call) Exchange {
-	ctx, cancel := context.WithTimeout(ctx, s.run.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.run.cfg.RequestTimeout)
 	defer cancel()
-	x := Exchange{After: time.Since(s.began), Method: c.method, URL: c.url, Body: c.body}
+	x := Exchange{After: time.Since(s.began), Method: c.method, URL: c.url, Body: c.body, redirect: s.run.redirect}
 	req, err := s.run.request(ctx, c)
 	if err != nil {
 		x.Err = err.Error()
@@ -161,9 +164,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// request makes the request of a call. It has no GetBody, and without a body
-// no connection to be used again: net/http sends a keyed request a second time
-// by itself else, and the checker would not know (R20).
+// request makes the request of a call. It has no GetBody, and a connection to
+// itself: net/http sends a keyed request a second time by itself else, and the
+// checker would not know (R20).
 func (r *run) request(ctx context.Context, c call) (*http.Request, error) {
 	var body io.Reader
 	if len(c.body) > 0 {
@@ -177,7 +180,7 @@ func (r *run) request(ctx context.Context, c call) (*http.Request, error) {
 	if c.chunked {
 		req.ContentLength = -1
 	}
-	req.Close = c.lastOfConn || len(c.body) == 0
+	req.Close = c.lastOfConn
 	maps.Copy(req.Header, c.header)
 	if c.anonymous {
 		maps.DeleteFunc(req.Header, func(name string, _ []string) bool { return isSecret(name) })

@@ -70,12 +70,15 @@ type Config struct {
 	Seed uint64
 	// RequestsPerSecond slows down all but the cases that send at once. 0: no limit.
 	RequestsPerSecond float64
-	// Timeout is how long a request may take. Default 30 s.
+	// Timeout is how long all may take: what was found by then is reported.
+	// Default 15 minutes.
 	Timeout time.Duration
+	// RequestTimeout is how long a request may take. Default 30 s.
+	RequestTimeout time.Duration
 	// DialContextFunc connects to the API, for one that listens on a Unix socket.
 	DialContextFunc func(ctx context.Context, network, address string) (net.Conn, error)
-	// ProgressFunc is called with each finding as it is made.
-	ProgressFunc func(Finding)
+	// ProgressFunc is called before each case: which it is, from 1, and of how many.
+	ProgressFunc func(n, of int, next Case)
 }
 
 func (t Target) withDefaults() (Target, error) {
@@ -104,11 +107,8 @@ func (t Target) withDefaults() (Target, error) {
 
 func checkURL(field, text string) error {
 	u, err := url.Parse(text)
-	if err != nil {
-		return fmt.Errorf("check: Target.%s: %w", field, err)
-	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return fmt.Errorf("check: Target.%s must be an http or https address with a host, not %q", field, text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return fmt.Errorf("check: Target.%s must be an http or https address with a host, such as http://localhost:8080/payments, not %q", field, text)
 	}
 	return nil
 }

@@ -60,11 +60,14 @@ func writeJUnit(w io.Writer, all []Checked) error {
 }
 
 // suite is one operation. A verdict that could not be told is an error of its
-// own, so that an empty report is not green.
+// own, and so is a run that ended early, so that an empty report is not green.
 func suite(r *check.Report) junit.Testsuite {
 	s := junit.Testsuite{Name: r.Target, Time: fmt.Sprintf("%.3f", r.Took.Seconds())}
 	verdict := junit.Testcase{Classname: "semel check", Name: "verdict"}
-	if r.Verdict() == check.Untold {
+	switch {
+	case r.Interrupted != "":
+		verdict.Error = &junit.Result{Message: "incomplete: " + r.Interrupted, Data: strings.Join(r.Because(), "\n")}
+	case r.Verdict() == check.Untold:
 		verdict.Error = &junit.Result{Message: string(check.Untold), Data: strings.Join(r.Because(), "\n")}
 	}
 	s.AddTestcase(verdict)
@@ -121,6 +124,12 @@ func cell(text string) string {
 func writeSARIF(w io.Writer, all []Checked) error {
 	run := sarif.NewRunWithInformationURI("semel check", "https://github.com/semel-dev/semel")
 	for _, c := range all {
+		complete := c.Report.Setup == "" && c.Report.Interrupted == ""
+		done := sarif.NewInvocation().WithExecutionSuccessful(complete)
+		if !complete {
+			done.WithExitCodeDescription(c.Report.Target + ": " + strings.Join(c.Report.Because(), "; "))
+		}
+		run.AddInvocation(done)
 		for _, f := range c.Report.Findings {
 			level := map[check.Status]string{check.Fail: "error", check.Warn: "warning"}[f.Status]
 			if level == "" {

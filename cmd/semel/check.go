@@ -36,7 +36,8 @@ those of an OpenAPI document that declare the key's field:
   semel check http://localhost:8080 --openapi api.yaml --report sarif=check.sarif
 
 Exit codes: 0 safe; 1 not safe; 2 the command line makes no sense; 3 nothing
-failed, and what was seen does not suffice to call it safe.
+failed, and what was seen does not suffice to call it safe; 130 or 143 it was
+stopped by a signal, and reports what it had found.
 
 "semel check --list" names the cases, "semel check --explain ID" tells one. The
 guide is docs/check.md.`
@@ -45,21 +46,23 @@ guide is docs/check.md.`
 type checkFlags struct {
 	checkOptions
 
-	config, openAPI           string
-	reports                   []string
-	asJSON, dryRun, list, yes bool
-	explain                   string
+	config, openAPI   string
+	reports           []string
+	asJSON, verbose   bool
+	dryRun, list, yes bool
+	explain           string
 }
 
 func (f *checkFlags) add(flags *pflag.FlagSet) {
 	f.checkOptions.add(flags)
-	flags.StringVar(&f.config, "config", "", "YAML file with several operations (see docs/check.md)")
-	flags.StringVar(&f.openAPI, "openapi", "", "OpenAPI 3 document: test its operations that declare the key's field, at URL")
-	flags.StringArrayVar(&f.reports, "report", nil, "write a report too: FORMAT=FILE with json, junit, md or sarif, the last only with --openapi (repeatable)")
+	flags.StringVar(&f.config, "config", "", "YAML `FILE` with several operations (see docs/check.md)")
+	flags.StringVar(&f.openAPI, "openapi", "", "OpenAPI 3 document `FILE`: test its operations that declare the key's field, at URL")
+	flags.StringArrayVar(&f.reports, "report", nil, "write a report too: `FORMAT=FILE` with json, junit, md or sarif, the last only with --openapi (repeatable)")
 	flags.BoolVar(&f.list, "list", false, "name the cases, and do nothing")
-	flags.StringVar(&f.explain, "explain", "", "tell what a case is about, and do nothing")
+	flags.StringVar(&f.explain, "explain", "", "tell what the case `ID` is about, and do nothing")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the requests and the cases that would run, and send nothing")
 	flags.BoolVar(&f.asJSON, "json", false, "print the reports as JSON, a line for each operation")
+	flags.BoolVar(&f.verbose, "verbose", false, "print what was sent and came back for each failure, not only the first three")
 	flags.BoolVar(&f.yes, "yes-this-is-a-test-system", false, "allow a host that is not this machine")
 }
 
@@ -138,7 +141,7 @@ func runCheck(ctx context.Context, s streams, args []string, f checkFlags) error
 	}
 	var done []checkreport.Checked
 	for _, op := range all {
-		report, err := checkOne(ctx, s, op, f.asJSON)
+		report, err := checkOne(ctx, s, op, f)
 		if err != nil {
 			return err
 		}
@@ -147,32 +150,29 @@ func runCheck(ctx context.Context, s streams, args []string, f checkFlags) error
 	if err := writeReports(files, done); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
 	if code := exitCodeOf(done); code != exitDone {
 		return &exitError{code}
 	}
 	return nil
 }
 
-// checkOne tests one operation and prints what it finds.
-func checkOne(ctx context.Context, s streams, op operation, asJSON bool) (*check.Report, error) {
-	if !asJSON {
-		title := fmt.Sprintf("%s %s\n\n", op.target.Method, op.target.URL)
-		op.config.ProgressFunc = func(finding check.Finding) {
-			fmt.Fprint(s.out, title)
-			title = ""
-			printFinding(s.out, finding)
-		}
-	}
+// checkOne tests one operation and prints what it finds. After an interruption it
+// finds nothing more, and says so.
+func checkOne(ctx context.Context, s streams, op operation, f checkFlags) (*check.Report, error) {
+	shown := newCheckProgress(s.err)
+	op.config.ProgressFunc = shown.next
 	report, err := check.Run(ctx, op.target, op.config)
+	shown.end()
 	switch {
 	case report == nil:
 		return nil, &usageError{err}
-	case err != nil:
-		return nil, err
-	case asJSON:
+	case f.asJSON:
 		printJSON(s.out, report)
 	default:
-		printReport(s.out, report, op.target.KeyHeader)
+		checkView{w: s.out, target: op.target, verbose: f.verbose}.report(report)
 	}
 	return report, nil
 }
@@ -201,7 +201,7 @@ func onlyHere(t check.Target) error {
 	for _, address := range addresses {
 		u, err := url.Parse(address)
 		if err != nil {
-			return &usageError{err}
+			continue // the check itself says what is wrong with it
 		}
 		host := u.Hostname()
 		if ip := net.ParseIP(host); host != "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
@@ -212,5 +212,5 @@ func onlyHere(t check.Target) error {
 }
 
 func defaultCheckOptions() checkOptions {
-	return checkOptions{Request: http.MethodPost, KeyHeader: "Idempotency-Key", Seed: 1, Timeout: 30 * time.Second}
+	return checkOptions{Request: http.MethodPost, KeyHeader: "Idempotency-Key", Seed: 1, Timeout: 15 * time.Minute, RequestTimeout: 30 * time.Second}
 }

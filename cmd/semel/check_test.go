@@ -111,7 +111,7 @@ func TestCheckAsksForNewAuthorizationWhenItHasRunOut(t *testing.T) {
 	code, stdout, _ := runHere(t, "check", srv.URL+brokentest.OrdersPath, "-d", `{"amount":1}`, "--auth-command", script, "--run=replay/executes")
 	assert.Equal(t, code, 3, stdout) // two groups are not run
 	assert.Contains(t, stdout, "pass         MUST     identity replay/executes")
-	assert.Equal(t, requests, 1+3+2)
+	assert.Equal(t, requests, 1+3+1+2) // one is refused, four tell how it answers, two are the case
 }
 
 func TestCheckTellsOfItsCasesAndSendsNothing(t *testing.T) {
@@ -139,6 +139,7 @@ func TestABadCheckIsRefused(t *testing.T) {
 	}{
 		{"the address to test is missing", nil},
 		{"must be an http or https address with a host", []string{"localhost"}},
+		{`with a host, such as http://localhost:8080/payments, not "127.0.0.1:8080/payments"`, []string{"127.0.0.1:8080/payments"}},
 		{"example.com is not this machine", []string{"http://example.com"}},
 		{"10.0.0.1 is not this machine", []string{"http://127.0.0.1:1", "--observe=http://10.0.0.1", "--observe-pointer=/n"}},
 		{"--header must be 'Name: value'", []string{"http://127.0.0.1:1", "-H", "nothing"}},

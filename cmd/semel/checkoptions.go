@@ -42,31 +42,33 @@ type checkOptions struct {
 	Seed            uint64        `yaml:"seed"`
 	RateLimit       float64       `yaml:"rate-limit"`
 	Timeout         time.Duration `yaml:"timeout"`
+	RequestTimeout  time.Duration `yaml:"request-timeout"`
 }
 
 // add adds the flags. What they hold already is their default.
 func (o *checkOptions) add(flags *pflag.FlagSet) {
-	flags.StringVarP(&o.Request, "request", "X", o.Request, "method of the request")
-	flags.StringArrayVarP(&o.Header, "header", "H", nil, "field of the request, 'Name: value' (repeatable)")
-	flags.StringVarP(&o.Data, "data", "d", "", "body of the request, or @FILE; {{unique}} in it is new for each operation")
-	flags.StringVar(&o.MismatchPointer, "mismatch-pointer", "", "JSON pointer to the value that is changed for another request under a used key (default: the first number or string)")
-	flags.StringVar(&o.MismatchData, "mismatch-data", "", "another good body instead, or @FILE")
-	flags.StringVar(&o.RefusedData, "refused-data", "", "body that the API refuses with a 4xx, or @FILE")
-	flags.StringVar(&o.FailingData, "failing-data", "", "body that the API fails on with a 5xx, or @FILE")
-	flags.StringVar(&o.TenantHeader, "tenant-header", "", "field that tells callers apart, with two of them: 'Name: one,two'")
-	flags.StringVar(&o.Observe, "observe", "", "address of JSON that counts the effects")
-	flags.StringVar(&o.ObservePointer, "observe-pointer", "", "JSON pointer to the number, or the array, that counts them")
-	flags.StringArrayVar(&o.ObserveHeader, "observe-header", nil, "field of that request, 'Name: value' (repeatable)")
-	flags.StringArrayVar(&o.Ignore, "ignore", nil, "JSON pointer to what differs in each reply and says nothing of the execution (repeatable)")
-	flags.StringVar(&o.AuthCommand, "auth-command", "", "command that prints fields 'Name: value', asked at the start and after a 401")
-	flags.StringVar(&o.KeyHeader, "key-header", o.KeyHeader, "field that carries the key")
+	flags.StringVarP(&o.Request, "request", "X", o.Request, "`METHOD` of the request")
+	flags.StringArrayVarP(&o.Header, "header", "H", nil, "field of the request, `'Name: value'` (repeatable)")
+	flags.StringVarP(&o.Data, "data", "d", "", "`BODY|@FILE` that is sent; {{unique}} in it is new for each operation")
+	flags.StringVar(&o.MismatchPointer, "mismatch-pointer", "", "JSON `POINTER` to the value that is changed for another request under a used key (default: the first number or string)")
+	flags.StringVar(&o.MismatchData, "mismatch-data", "", "another good `BODY|@FILE` instead")
+	flags.StringVar(&o.RefusedData, "refused-data", "", "`BODY|@FILE` that the API refuses with a 4xx")
+	flags.StringVar(&o.FailingData, "failing-data", "", "`BODY|@FILE` that the API fails on with a 5xx")
+	flags.StringVar(&o.TenantHeader, "tenant-header", "", "field that tells callers apart, with two of them: `'Name: one,two'`")
+	flags.StringVar(&o.Observe, "observe", "", "`URL` of JSON that counts the effects")
+	flags.StringVar(&o.ObservePointer, "observe-pointer", "", "JSON `POINTER` to the number, or the array, that counts them")
+	flags.StringArrayVar(&o.ObserveHeader, "observe-header", nil, "field of that request, `'Name: value'` (repeatable)")
+	flags.StringArrayVar(&o.Ignore, "ignore", nil, "JSON `POINTER` to what differs in each reply and says nothing of the execution (repeatable)")
+	flags.StringVar(&o.AuthCommand, "auth-command", "", "shell `COMMAND` that prints fields 'Name: value', asked at the start and after a 401")
+	flags.StringVar(&o.KeyHeader, "key-header", o.KeyHeader, "`NAME` of the field that carries the key")
 	flags.BoolVar(&o.BareKeys, "bare-keys", false, "send keys without the quotes of a structured field")
-	flags.StringArrayVar(&o.Run, "run", nil, "id of a case, or its beginning, to run (repeatable; default: all)")
-	flags.StringArrayVar(&o.Skip, "skip", nil, "id of a case, or its beginning, not to run, with a reason: ID=reason (repeatable)")
+	flags.StringArrayVar(&o.Run, "run", nil, "`ID` of a case, or its beginning, to run (repeatable; default: all)")
+	flags.StringArrayVar(&o.Skip, "skip", nil, "id of a case, or its beginning, not to run, and why: `ID=reason` (repeatable)")
 	flags.BoolVar(&o.Strict, "strict", false, "let a broken SHOULD fail as a MUST does")
-	flags.Uint64Var(&o.Seed, "seed", o.Seed, "chooses where replies are cut")
-	flags.Float64Var(&o.RateLimit, "rate-limit", 0, "requests in a second at most, but for those that are sent at once (0: no limit)")
-	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long one request may take")
+	flags.Uint64Var(&o.Seed, "seed", o.Seed, "`NUMBER` that chooses where replies are cut")
+	flags.Float64Var(&o.RateLimit, "rate-limit", 0, "`NUMBER` of requests in a second at most, but for those that are sent at once (0: no limit)")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "how long an operation is tested at most; what was found by then is reported")
+	flags.DurationVar(&o.RequestTimeout, "request-timeout", o.RequestTimeout, "how long one request may take")
 }
 
 // operation reads the options.
@@ -130,7 +132,7 @@ func (o *checkOptions) observed() (*check.Observe, error) {
 }
 
 func (o *checkOptions) config() (check.Config, error) {
-	cfg := check.Config{Run: o.Run, Strict: o.Strict, Seed: o.Seed, RequestsPerSecond: o.RateLimit, Timeout: o.Timeout, Skip: make(map[string]string)}
+	cfg := check.Config{Run: o.Run, Strict: o.Strict, Seed: o.Seed, RequestsPerSecond: o.RateLimit, Timeout: o.Timeout, RequestTimeout: o.RequestTimeout, Skip: make(map[string]string)}
 	for _, text := range o.Skip {
 		id, why, found := strings.Cut(text, "=")
 		if !found || why == "" {

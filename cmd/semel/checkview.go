@@ -14,41 +14,105 @@ import (
 	"github.com/semel-dev/semel/cmd/checkreport"
 )
 
-func printFinding(w io.Writer, f check.Finding) {
-	fmt.Fprintf(w, "%-12s %-8s %-8s %-28s %s\n", f.Status, f.Case.Level, f.Evidence, f.Case.ID, f.Says)
+// checkView prints what a check found, what matters most first.
+type checkView struct {
+	w       io.Writer
+	target  check.Target
+	verbose bool
 }
 
-// printReport prints what failed, with what shows it, and the verdict.
-func printReport(w io.Writer, r *check.Report, keyHeader string) {
-	for _, f := range r.Findings {
-		if f.Status == check.Fail {
-			printFailure(w, f, keyHeader)
+// wholeHistories is how many failures are printed with all that shows them.
+const wholeHistories = 3
+
+const checkLegend = `MUST: the draft asks for it so, or money moves twice; SHOULD: the draft; PRACTICE: what payment APIs do.
+counted: by what the service says of its effects; identity: by what is new in each reply; bytes: replies were compared.`
+
+// report prints a report. Its last line, or its last paragraph where nothing
+// failed and it is not called safe, is the verdict.
+func (v checkView) report(r *check.Report) {
+	fmt.Fprintf(v.w, "%s\n%d cases, seed %d. %s\n", r.Target, r.Cases, r.Seed, v.evidence(r))
+	if len(r.Findings) > 0 {
+		fmt.Fprintf(v.w, "%s\n\n", checkLegend)
+	}
+	var failed []check.Finding
+	for _, status := range byWeight {
+		for _, f := range r.Findings {
+			if f.Status == status {
+				v.finding(f)
+			}
+			if f.Status == status && status == check.Fail {
+				failed = append(failed, f)
+			}
 		}
 	}
-	if len(r.Marks) > 0 {
-		fmt.Fprintf(w, "\nExecutions were told apart by %s.\n", strings.Join(r.Marks, ", "))
+	v.failures(failed)
+	v.summary(r)
+}
+
+// byWeight are the statuses in the order in which findings are printed.
+var byWeight = []check.Status{check.Fail, check.Warn, check.SetupFailed, check.Inconclusive, check.Skipped, check.Told, check.Pass}
+
+// evidence says by what executions are told apart.
+func (v checkView) evidence(r *check.Report) string {
+	switch {
+	case r.Setup != "":
+		return "None could be run."
+	case v.target.Observe != nil:
+		return fmt.Sprintf("Executions were counted by %s at %s.", v.target.Observe.Pointer, v.target.Observe.URL)
+	case len(r.Marks) > 0:
+		return "Executions were told apart by " + strings.Join(r.Marks, ", ") + "."
 	}
+	return "Replies say nothing of the execution that they come from: let effects be counted with --observe."
+}
+
+func (v checkView) finding(f check.Finding) {
+	fmt.Fprintf(v.w, "%-12s %-8s %-8s %-28s %s\n", f.Status, f.Case.Level, f.Evidence, f.Case.ID, f.Says)
+}
+
+func (v checkView) failures(failed []check.Finding) {
+	for i, f := range failed {
+		if i < wholeHistories || v.verbose {
+			v.failure(f)
+		}
+	}
+	if left := len(failed) - wholeHistories; left > 0 && !v.verbose {
+		fmt.Fprintf(v.w, "\n%d failures more are not printed at length: --verbose does so, or --run with the id of one.\n", left)
+	}
+}
+
+// failure prints one with all that shows it.
+func (v checkView) failure(f check.Finding) {
+	fmt.Fprintf(v.w, "\n%s: %s\n  %s\n", f.Case.ID, f.Says, f.Case.Title)
+	if f.How != "" {
+		fmt.Fprintf(v.w, "  How that is known: %s\n", f.How)
+	}
+	fmt.Fprintf(v.w, "  Expected: %s\n  Why it matters: %s\n  To mend it: %s\n  Asked by: %s\n\n", f.Case.Expects, f.Case.Costs, f.Case.Fix, f.Case.Clause)
+	f.WriteHistory(v.w) //nolint:errcheck // a reader that has left cannot be told so.
+	fmt.Fprintln(v.w, "\n  To see it again:")
+	f.WriteScript(indented{v.w}, v.target.KeyHeader) //nolint:errcheck // as above.
+}
+
+func (v checkView) summary(r *check.Report) {
 	counts := r.Counts()
-	fmt.Fprintf(w, "\n%d passed, %d failed, %d warned, %d told, %d inconclusive, %d not set up, %d skipped, in %s\n",
-		counts[check.Pass], counts[check.Fail], counts[check.Warn], counts[check.Told], counts[check.Inconclusive],
-		counts[check.SetupFailed], counts[check.Skipped], r.Took.Round(time.Millisecond))
+	if len(r.Findings) > 0 {
+		fmt.Fprintf(v.w, "\n%d passed, %d failed, %d warned, %d told, %d inconclusive, %d not set up, %d skipped, in %s\n",
+			counts[check.Pass], counts[check.Fail], counts[check.Warn], counts[check.Told], counts[check.Inconclusive],
+			counts[check.SetupFailed], counts[check.Skipped], r.Took.Round(time.Millisecond))
+	}
 	if missing := r.NotLookedAt(); len(missing) > 0 {
-		fmt.Fprintf(w, "MUST cases that could not be looked at: %s\n", strings.Join(missing, ", "))
+		fmt.Fprintf(v.w, "MUST cases that could not be looked at: %s\n", strings.Join(missing, ", "))
 	}
-	fmt.Fprintf(w, "%s: %s\n", r.Target, r.Verdict())
-	if r.Verdict() != check.Unsafe {
-		for _, why := range r.Because() {
-			fmt.Fprintln(w, "  "+why)
+	why := r.Because()
+	if r.Verdict() == check.Unsafe {
+		if r.Interrupted != "" {
+			fmt.Fprintln(v.w, why[0])
 		}
+		why = nil
 	}
-}
-
-func printFailure(w io.Writer, f check.Finding, keyHeader string) {
-	fmt.Fprintf(w, "\n%s: %s\n  %s\n  Expected: %s\n  Why it matters: %s\n  To mend it: %s\n  Asked by: %s\n\n",
-		f.Case.ID, f.Says, f.Case.Title, f.Case.Expects, f.Case.Costs, f.Case.Fix, f.Case.Clause)
-	f.WriteHistory(w) //nolint:errcheck // a reader that has left cannot be told so.
-	fmt.Fprintln(w, "\n  To see it again:")
-	f.WriteScript(indented{w}, keyHeader) //nolint:errcheck // as above.
+	fmt.Fprintf(v.w, "%s: %s\n", r.Target, r.Verdict())
+	for _, line := range why {
+		fmt.Fprintln(v.w, "  "+line)
+	}
 }
 
 // indented moves what is written to the right.
