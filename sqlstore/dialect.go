@@ -37,6 +37,9 @@ type dialect struct {
 	// disk, whatever was set in it, where the store is durable. It is empty where
 	// nothing can be set.
 	waits string
+	// limit is how long the database works on, or waits with, a statement of the
+	// store's own.
+	limit time.Duration
 	// maxReply asks for the most bytes of a reply that can be saved.
 	maxReply string
 	// numbered placeholders are $1, $2, …; else they are question marks.
@@ -91,10 +94,11 @@ type faults struct {
 
 func never(error) bool { return false }
 
-// statementLimit is how long a database works on, or waits with, a statement
-// of the store's own. It is shorter than semel.DefaultStoreTimeout, so that
-// the database gives up before its caller does (R15).
-const statementLimit = 4 * time.Second
+// serverLimit is how long a server works on, or waits with, a statement of the
+// store's own. It is shorter than semel.DefaultStoreTimeout, so that the server
+// gives up before its caller does (R15); what is left is for the wait for a
+// connection.
+const serverLimit = 3 * time.Second
 
 // statements are the texts in one dialect.
 type statements struct {

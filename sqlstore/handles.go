@@ -1,9 +1,11 @@
 package sqlstore
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"slices"
+	"sync"
 )
 
 // Handles are the ways into one database, from [OpenSQLite], [OpenPostgreSQL]
@@ -27,6 +29,40 @@ type Handles struct {
 	// hold all of Write's connections keep no claim and no heartbeat waiting
 	// (R18).
 	own, ownRead *sql.DB
+	// ownTurns are those of own; writeTurns are the same with SQLite, and none
+	// with a server, where the size of the pool is not ours to say.
+	ownTurns, writeTurns turns
+}
+
+// turns has an entry for each connection of a pool that is in use. Those who
+// wait for one get it in the order in which they came, which database/sql does
+// not promise: it takes any of them, and some would wait for as long as others
+// come.
+type turns chan struct{}
+
+// connOf waits for a turn and returns a connection of db with what gives both
+// back, once. A nil turns has none to wait for.
+func (t turns) connOf(ctx context.Context, db *sql.DB) (conn *sql.Conn, giveBack func(), err error) {
+	if t != nil {
+		select {
+		case t <- struct{}{}:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+	giveBack = sync.OnceFunc(func() {
+		if conn != nil {
+			conn.Close() //nolint:errcheck // it may be closed.
+		}
+		if t != nil {
+			<-t
+		}
+	})
+	if conn, err = db.Conn(ctx); err != nil {
+		giveBack()
+		return nil, nil, err
+	}
+	return conn, giveBack, nil
 }
 
 // Close closes all of them.

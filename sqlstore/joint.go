@@ -26,6 +26,7 @@ type joint struct {
 	mu      sync.Mutex
 	base    context.Context // of the attempt: it ends with the work
 	conn    *sql.Conn
+	back    func() // gives conn back
 	tx      *sql.Tx
 	end     context.CancelFunc // rolls tx back, also while a statement runs
 	unwatch func() bool
@@ -95,7 +96,7 @@ func (j *joint) open(ctx context.Context) error {
 	defer cancel()
 	life, end := context.WithCancel(context.WithoutCancel(j.base))
 	waited := context.AfterFunc(ctx, end)
-	conn, tx, err := j.begin(ctx, life)
+	conn, back, tx, err := j.begin(ctx, life)
 	if err == nil {
 		_, err = tx.ExecContext(life, j.store.sql.opened)
 	}
@@ -105,32 +106,32 @@ func (j *joint) open(ctx context.Context) error {
 	if err != nil {
 		end()
 		if conn != nil {
-			conn.Close() //nolint:errcheck // the first error is the one that matters.
+			back()
 		}
 		j.failed = unavailable(fmt.Errorf("open the business transaction: %w", err))
 		return j.failed
 	}
-	j.conn, j.tx, j.end, j.failed = conn, tx, end, nil
+	j.conn, j.back, j.tx, j.end, j.failed = conn, back, tx, end, nil
 	j.unwatch = context.AfterFunc(j.base, j.baseEnded)
 	return nil
 }
 
 // begin begins a transaction that ends with life, on a connection that was
 // waited for no longer than ctx lasts. One that was lost before is left behind.
-func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, tx *sql.Tx, err error) {
+func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, back func(), tx *sql.Tx, err error) {
 	life = context.WithValue(life, watchedKey{}, true)
 	for range mostTries {
-		conn, err = j.store.handles.Write.Conn(ctx)
+		conn, back, err = j.store.handles.writeTurns.connOf(ctx, j.store.handles.Write)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		tx, err = conn.BeginTx(life, &j.store.business)
 		if !errors.Is(err, driver.ErrBadConn) {
 			break
 		}
-		conn.Close() //nolint:errcheck // it is broken.
+		back() // it is broken
 	}
-	return conn, tx, err
+	return conn, back, tx, err
 }
 
 // giveBack gives the connection of a transaction that has ended to the pool, or
@@ -138,12 +139,12 @@ func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, tx *sql.Tx, er
 // waits for a statement that was cut off.
 func (j *joint) giveBack() {
 	j.mu.Lock()
-	conn, leaves := j.conn, j.mayLeave()
+	conn, back, leaves := j.conn, j.back, j.mayLeave()
 	j.mu.Unlock()
 	if leaves {
 		conn.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // that closes it.
 	}
-	conn.Close() //nolint:errcheck // it may be closed.
+	back()
 }
 
 // mayLeave reports whether the work has left something on the connection, or

@@ -37,10 +37,10 @@ func OpenMariaDB(driverName, dsn string) (*Handles, error) {
 // waited for apart from those on a row, and none for as long as the statement
 // may last.
 func mariadbSession() []string {
-	limit := int(statementLimit.Seconds())
+	limit := int(serverLimit.Seconds())
 	return []string{
-		fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d, lock_wait_timeout = %[1]d, max_statement_time = %d, idle_transaction_timeout = %d",
-			limit-1, limit, int(semel.DefaultStoreTimeout.Seconds())),
+		fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %[1]d, lock_wait_timeout = %[1]d, max_statement_time = %[1]d, idle_transaction_timeout = %[2]d",
+			limit, int(semel.DefaultStoreTimeout.Seconds())),
 		"SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
 		// REPEATABLE READ locks the gap where a key is to be, against its rivals.
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
@@ -65,6 +65,7 @@ func mariadb() *dialect {
 		asked:    started,
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
+		limit:    serverLimit,
 		schema:   "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`.')",
 		// Of a statement, in which a byte may be two, and the other columns. The
 		// driver takes no more than 64 MiB unless it is told to.

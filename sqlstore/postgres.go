@@ -68,7 +68,7 @@ type setting struct{ name, value string }
 // stands still, or whose host is lost, keeps its locks no longer than its
 // statements may last.
 var ownLimits = []setting{
-	{"statement_timeout", fmt.Sprint(statementLimit.Milliseconds())},
+	{"statement_timeout", fmt.Sprint(serverLimit.Milliseconds())},
 	{"idle_in_transaction_session_timeout", fmt.Sprint(semel.DefaultStoreTimeout.Milliseconds())},
 	{"tcp_user_timeout", fmt.Sprint(semel.DefaultStoreTimeout.Milliseconds())},
 }
@@ -102,6 +102,7 @@ func postgres() *dialect {
 		lock:     " FOR UPDATE",
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		ignore:   " ON CONFLICT (scope, idempotency_key) DO NOTHING",
+		limit:    serverLimit,
 		// A gigabyte is the most for a value, a row as it is read, or a message, in
 		// which a byte may be two characters.
 		maxReply: "SELECT 256 << 20",

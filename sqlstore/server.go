@@ -41,6 +41,8 @@ func openServer(driverName, dsn string, d *dialect, own, business setUp, try fun
 		Write:   sql.OpenDB(&serverConnector{Connector: base, setUp: business}),
 		dialect: d,
 		own:     sql.OpenDB(&serverConnector{Connector: base, setUp: own}),
+
+		ownTurns: make(turns, ownConnections),
 	}
 	h.Read, h.ownRead = h.Write, h.own
 	limit(h.Write, businessConnections)

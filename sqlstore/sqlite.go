@@ -21,8 +21,9 @@ import (
 	"github.com/semel-dev/semel/migrate"
 )
 
-// busyTimeout is how long SQLite waits for another writer.
-const busyTimeout = statementLimit
+// busyTimeout is how long SQLite waits for another writer. It is shorter than
+// semel.DefaultStoreTimeout (R15).
+const busyTimeout = 4 * time.Second
 
 // sqlite is the dialect of SQLite 3.42 and later. Nothing is locked row by row:
 // BEGIN IMMEDIATE has the whole file, and a transaction costs no round trip.
@@ -33,6 +34,7 @@ func sqlite() *dialect {
 
 		now:    now,
 		asked:  now,
+		limit:  busyTimeout,
 		schema: "SELECT 'main.'",
 		// A row has a thousand million bytes at most.
 		maxReply: "SELECT 512 << 20",
@@ -98,6 +100,8 @@ func OpenSQLite(driverName, path string) (*Handles, error) {
 		dialect: d,
 	}
 	h.own, h.ownRead = h.Write, h.Read
+	h.ownTurns = make(turns, 1)
+	h.writeTurns = h.ownTurns
 	h.Write.SetMaxOpenConns(1)
 	readers := max(minReaders, runtime.GOMAXPROCS(0))
 	h.Read.SetMaxOpenConns(readers)

@@ -140,7 +140,7 @@ func unavailable(err error) error {
 
 // StatementLimit returns after how long the database gives a statement up by
 // itself; of SQLite, how long it waits for another writer.
-func (s *Store) StatementLimit() time.Duration { return statementLimit }
+func (s *Store) StatementLimit() time.Duration { return s.dialect.limit }
 
 // MaxReply returns the most bytes of a reply that are saved: 256 MiB in
 // PostgreSQL, 512 MiB in SQLite, and in MariaDB a little less than half of
@@ -314,28 +314,28 @@ func (s *Store) again(ctx context.Context, do func(conn *sql.Conn) error) error 
 }
 
 func (s *Store) once(ctx context.Context, do func(conn *sql.Conn) error) error {
-	conn, err := s.acquire(ctx)
+	conn, giveBack, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer giveBack()
 	return do(conn)
 }
 
 // acquire takes a connection for one call. It leaves a server the time that it
 // may take for a statement: one that was sent later could still be at work when
 // the caller has given up (R15).
-func (s *Store) acquire(ctx context.Context) (*sql.Conn, error) {
+func (s *Store) acquire(ctx context.Context) (conn *sql.Conn, giveBack func(), err error) {
 	if deadline, ok := ctx.Deadline(); ok && s.handles.own != s.handles.Write {
-		if wait := time.Until(deadline) - statementLimit; wait > 0 {
+		if wait := time.Until(deadline) - s.dialect.limit; wait > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, wait)
 			defer cancel()
 		}
 	}
-	conn, err := s.handles.own.Conn(ctx)
+	conn, giveBack, err = s.handles.ownTurns.connOf(ctx, s.handles.own)
 	if err != nil {
-		return nil, fmt.Errorf("no connection: %w", err)
+		return nil, nil, fmt.Errorf("no connection: %w", err)
 	}
-	return conn, nil
+	return conn, giveBack, nil
 }

@@ -79,9 +79,11 @@ func TestSQLiteAttemptsInsideAnOpenTransactionFailAndItGoesOn(t *testing.T) {
 func TestSQLiteTransactionThatOutlastsItsLeaseStillCounts(t *testing.T) {
 	t.Parallel()
 	s := newSQLite(t)
-	g := newGuard(t, s, semel.Config{Lease: semel.MinLease})
+	// Long enough for the transaction to be open before it ends.
+	g := newGuard(t, s, semel.Config{Lease: 3 * time.Second})
 	res, err := g.Run(t.Context(), joined("k"), func(ctx context.Context) semel.Completion {
 		done := payOnce(ctx)
+		assert.NoError(t, ctx.Err())
 		assert.Eventually(t, "the lease has lapsed, since its heartbeats wait for the transaction", func() bool {
 			rec, err := s.Get(ctx, joined("k").Scope, "k")
 			return err == nil && rec.LeaseLeft() < 0

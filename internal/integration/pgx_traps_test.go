@@ -1,0 +1,159 @@
+package integration
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
+	"github.com/semel-dev/semel/internal/integration/services"
+	"github.com/semel-dev/semel/pgxstore"
+)
+
+// SQL that looks right and is not (R23), by pgx: see sql_traps_test.go.
+
+// pgxWaiting counts the statements of others that wait for a lock.
+const pgxWaiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+
+// other begins a transaction of a test's own on another connection.
+func (s *pgxStore) other(t *testing.T) pgx.Tx {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(context.Background(), s.admin.Config())
+	assert.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) }) //nolint:errcheck // the test is over.
+	tx, err := conn.Begin(context.Background())
+	assert.NoError(t, err)
+	return tx
+}
+
+// whilePgxWaits makes a call, calls release once it waits for a lock and wait
+// has passed, and returns what the call returned.
+func whilePgxWaits[T any](t *testing.T, s *pgxStore, wait time.Duration, release func(context.Context) error, call func() (T, error)) T {
+	t.Helper()
+	var (
+		res  T
+		err  error
+		done sync.WaitGroup
+	)
+	done.Go(func() { res, err = call() })
+	assert.Eventually(t, "the call waits for the lock", func() bool { return s.number(t, pgxWaiting) > 0 })
+	time.Sleep(wait)
+	assert.NoError(t, release(context.Background()))
+	done.Wait()
+	assert.NoError(t, err)
+	return res
+}
+
+func TestPgxClaimThatMeetsARivalFindsTheKeyBusy(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{})
+	asTheRival := beginFor("k")
+	asTheRival.Fingerprint = beginFor("rival").Fingerprint
+	begun(t, s, beginFor("rival"))
+	rival := s.other(t)
+	_, err := rival.Exec(t.Context(), "UPDATE semel_records SET idempotency_key = 'k'")
+	assert.NoError(t, err)
+	// The claim's snapshot has no such key, and its INSERT waits for the rival's.
+	res := whilePgxWaits(t, s, 0, rival.Commit, func() (semel.BeginResult, error) { return s.Begin(t.Context(), asTheRival) })
+	assert.Equal(t, res.Outcome, semel.BeginBusy)
+}
+
+func TestPgxReplayLeavesTheRowUntouched(t *testing.T) {
+	t.Parallel()
+	s := newPgx(t, pgxConfig{})
+	_, err := s.Finish(t.Context(), begun(t, s, beginFor("k")).Claim(), doneWith("x"))
+	assert.NoError(t, err)
+	// A lock sets xmax as well.
+	const mark = "SELECT xmax::text::bigint FROM semel_records"
+	before := s.number(t, mark)
+	for range 3 {
+		res, err := s.Begin(t.Context(), beginFor("k"))
+		assert.NoError(t, err)
+		assert.Equal(t, res.Outcome, semel.BeginReplay)
+	}
+	assert.Equal(t, s.number(t, mark), before, "xmax of the row")
+}
+
+// pgxStandstill is how long a call is kept waiting for a clock: less than the
+// store's statements wait for a lock.
+const pgxStandstill = 400 * time.Millisecond
+
+func TestPgxTakesTheTimeOnceItHasTheRow(t *testing.T) {
+	t.Parallel()
+	t.Run("a Finish that waits for the row", func(t *testing.T) {
+		t.Parallel()
+		s := newPgx(t, pgxConfig{})
+		rec := begun(t, s, beginFor("k"))
+		unknown(t, s, rec) // so that it locks the row before it writes it
+		tx := s.other(t)
+		_, err := tx.Exec(t.Context(), "SELECT FROM semel_records FOR UPDATE")
+		assert.NoError(t, err)
+		start := s.number(t, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+		held := whilePgxWaits(t, s, pgxStandstill, tx.Rollback, func() (semel.Held, error) { return s.Finish(t.Context(), rec.Claim(), doneWith("x")) })
+		assert.Equal(t, held.Status, semel.HeldYes)
+		got, err := s.Get(t.Context(), rec.Scope, rec.Key)
+		assert.NoError(t, err)
+		assert.True(t, got.Finished.Sub(time.UnixMicro(start)) >= pgxStandstill, "the time is that of the write: %v after it was held up", got.Finished.Sub(time.UnixMicro(start)))
+	})
+	for _, mode := range inTxModes {
+		t.Run("the commit of a transaction that began long before, "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newPgx(t, pgxConfig{})
+			var opened time.Time
+			_, err := runPgx(t, s, mode, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
+				assert.NoError(t, tx.QueryRow(ctx, "SELECT now()").Scan(&opened))
+				time.Sleep(pgxStandstill)
+				return created
+			})
+			assert.NoError(t, err)
+			rec, err := s.Get(t.Context(), joined("k").Scope, "k")
+			assert.NoError(t, err)
+			assert.True(t, rec.Finished.Sub(opened) >= pgxStandstill, "the time is that of the commit: %v after its transaction began", rec.Finished.Sub(opened))
+		})
+	}
+}
+
+// Above READ COMMITTED records of other keys could make a statement of the
+// store's fail.
+func TestPostgresOwnStatementsAreReadCommitted(t *testing.T) {
+	t.Parallel()
+	const above = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$"
+	levels := []string{
+		"CREATE TABLE levels (level text)",
+		"CREATE FUNCTION note_level() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO public.levels VALUES (current_setting(''transaction_isolation'')); RETURN NULL; END'",
+		"CREATE TRIGGER note_level AFTER INSERT OR UPDATE ON semel_records FOR EACH ROW EXECUTE FUNCTION note_level()",
+		above,
+	}
+	const found = "SELECT count(*) FROM levels WHERE level = 'read committed'"
+	use := func(s semel.Store) {
+		rec := begun(t, s, beginFor("k"))
+		_, err := s.Extend(t.Context(), rec.Claim(), semel.ExtendParams{Lease: time.Minute})
+		assert.NoError(t, err)
+		unknown(t, s, rec)
+		_, err = s.Finish(t.Context(), rec.Claim(), doneWith("x"))
+		assert.NoError(t, err)
+	}
+	const writes = 4
+	t.Run("database/sql", func(t *testing.T) {
+		t.Parallel()
+		s := newSQL(t, "PostgreSQL")
+		for _, statement := range levels {
+			s.exec(t, statement)
+		}
+		use(s.by(t, s.server.driver))
+		assert.Equal(t, s.number(t, found), writes, "writes")
+	})
+	t.Run("pgx", func(t *testing.T) {
+		t.Parallel()
+		s := newPgx(t, pgxConfig{})
+		for _, statement := range levels {
+			s.exec(t, statement)
+		}
+		use(openPgx(t, services.SharedPostgres(t), s.url, pgxConfig{}))
+		assert.Equal(t, s.number(t, found), writes, "writes")
+	})
+}
