@@ -50,6 +50,8 @@ type tap struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	requests int
+	answers  map[int]int         // by status; of those that had none, 0
+	again    map[int]int         // of the refusals, those that said when to come again
 	tries    map[string]int      // how often each was on the wire
 	sent     map[string][]string // keys and bodies of each order, without repeats
 }
@@ -62,14 +64,12 @@ func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case err != nil || fate < 5: // lost on the way
-		panic(http.ErrAbortHandler) //nolint:forbidigo // it cuts the connection.
+		p.cut()
 	case fate < 10:
-		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusTooManyRequests)
+		p.answer(w, http.StatusTooManyRequests, http.Header{"Retry-After": {"1"}})
 		return
 	case fate < 15:
-		w.Header().Set("Retry-After", time.Now().UTC().Add(time.Second).Format(http.TimeFormat))
-		w.WriteHeader(http.StatusServiceUnavailable)
+		p.answer(w, http.StatusServiceUnavailable, http.Header{"Retry-After": {time.Now().UTC().Add(time.Second).Format(http.TimeFormat)}})
 		return
 	}
 	resp, err := p.pass(r, body)
@@ -77,12 +77,32 @@ func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			resp.Body.Close()
 		}
-		panic(http.ErrAbortHandler) //nolint:forbidigo // it cuts the connection.
+		p.cut()
 	}
 	defer resp.Body.Close()
-	maps.Copy(w.Header(), resp.Header)
-	w.WriteHeader(resp.StatusCode)
+	p.answer(w, resp.StatusCode, resp.Header)
 	io.Copy(w, resp.Body)
+}
+
+// cut closes the caller's connection.
+func (p *tap) cut() {
+	p.note(0, nil)
+	panic(http.ErrAbortHandler) //nolint:forbidigo // the documented way to say so to net/http.
+}
+
+func (p *tap) answer(w http.ResponseWriter, status int, h http.Header) {
+	p.note(status, h)
+	maps.Copy(w.Header(), h)
+	w.WriteHeader(status)
+}
+
+func (p *tap) note(status int, h http.Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers[status]++
+	if h.Get("Retry-After") != "" {
+		p.again[status]++
+	}
 }
 
 // see writes down a request and draws what becomes of it: a number under 100.
@@ -165,6 +185,7 @@ func TestStormOfKilledCallersAndAKilledService(t *testing.T) {
 		random: rand.New(rand.NewPCG(seed, 1)),
 		tap: &tap{
 			random: rand.New(rand.NewPCG(seed, 2)), tries: make(map[string]int), sent: make(map[string][]string),
+			answers: make(map[int]int), again: make(map[int]int),
 		},
 	}
 	assert.NoError(t, os.Mkdir(filepath.Join(s.folder, "attempts"), 0o700))
@@ -174,8 +195,10 @@ func TestStormOfKilledCallersAndAKilledService(t *testing.T) {
 	begun := time.Now()
 	s.run()
 	s.judge()
-	t.Logf("%d orders of %d callers in %v: %d requests, callers killed %d times, the service %d times",
-		p.orders, p.callers, time.Since(begun).Round(time.Second), s.tap.requests, len(s.killed), s.serviceKills)
+	fmt.Fprintf(t.Output(), "report: client storm: %d orders of %d callers in %v: %d requests, of which %d had no answer; answers %v, "+
+		"with Retry-After %v; callers killed %d times, the service %d times\n",
+		p.orders, p.callers, time.Since(begun).Round(time.Second), s.tap.requests, s.tap.answers[0], s.tap.answers, s.tap.again,
+		len(s.killed), s.serviceKills)
 }
 
 type storm struct {
@@ -295,6 +318,13 @@ func (s *storm) judge() {
 		assert.Equal(t, s.tap.sent[body], []string{fmt.Sprintf(`"order %d" POST /payments`, order)}, "what was sent for order %d", order)
 	}
 	assert.Equal(t, len(s.tap.sent), s.plan.orders, "other bodies were never sent")
+	assert.True(t, s.serviceKills > 0 && len(s.killed) == s.plan.callerKills, "both were killed: %d and %d times", s.serviceKills, len(s.killed))
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		assert.True(t, s.tap.again[status] > 0, "some were told %d and when to come again", status)
+	}
+	if s.plan.orders >= 10_000 { // in the short form there may be none
+		assert.True(t, s.tap.again[http.StatusConflict] > 0, "some were told 409 and when to come again")
+	}
 	s.judgeAttempts()
 }
 
