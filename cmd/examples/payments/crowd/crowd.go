@@ -89,6 +89,10 @@ type Report struct {
 	Holds  *bool  `json:"holds"`
 	Broken string `json:"broken,omitempty"`
 	Failed string `json:"failed,omitempty"`
+	// BankForgets says that the bank did not look at its keys when the run began
+	// or ended: then it charges for each attempt that asks, and nothing before it
+	// can keep it from that.
+	BankForgets bool `json:"bankForgets,omitempty"`
 }
 
 // Part is a run at one door.

@@ -35,6 +35,8 @@ type demo struct {
 	// unstored is how many payments of each door were not stored, and more how
 	// much more was taken there than the orders were for.
 	unstored, more int64
+	// forgets makes the bank say that it does not look at its keys.
+	forgets bool
 }
 
 func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -42,6 +44,10 @@ func (d *demo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer d.mu.Unlock()
 	if r.URL.Path == "/demo/crowd/ledger" {
 		payments.WriteJSON(w, http.StatusOK, d.ledger)
+		return
+	}
+	if r.URL.Path == "/demo/bank" {
+		payments.WriteJSON(w, http.StatusOK, map[string]bool{"dedupe": !d.forgets})
 		return
 	}
 	door, _ := payments.DoorOf(r)
@@ -256,4 +262,16 @@ func TestOneRunAtATime(t *testing.T) {
 	assert.True(t, now.Holds == nil && now.Doors[0].Ledger == nil, "there is a result before the end: %+v", now)
 	d.mu.Unlock()
 	assert.True(t, *wait().Holds, "the first does not hold")
+}
+
+func TestARunSaysThatTheBankIgnoredItsKeys(t *testing.T) {
+	t.Parallel()
+	for _, forgets := range []bool{false, true} {
+		_, post, wait := newCrowd(t, &demo{forgets: forgets, twice: true})
+		code, said := post(`{"shoppers":2,"trouble":0}`)
+		assert.Equal(t, code, http.StatusAccepted, "%s", said)
+		got := wait()
+		assert.Equal(t, got.BankForgets, forgets)
+		assert.True(t, got.Holds != nil && !*got.Holds, "it does not hold, whoever is to blame")
+	}
 }

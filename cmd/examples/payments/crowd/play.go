@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,11 @@ import (
 // play lets everybody shop, waits for what is still on its way, and counts.
 func (c *Crowd) play(ctx context.Context, s Settings) {
 	before, err := c.demo.Ledger(ctx, payments.Crowd)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	forgot, err := c.bankForgets(ctx)
 	if err != nil {
 		c.fail(err)
 		return
@@ -45,7 +51,13 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 		c.fail(err)
 		return
 	}
+	forgets, err := c.bankForgets(ctx)
+	if err != nil {
+		c.fail(err)
+		return
+	}
 	c.update(func(r *Report) {
+		r.BankForgets = forgot || forgets
 		for i, p := range r.Doors {
 			grown := after[p.Door].Minus(before[p.Door])
 			r.Doors[i].Ledger = &grown
@@ -54,6 +66,15 @@ func (c *Crowd) play(ctx context.Context, s Settings) {
 		r.Seconds = time.Since(c.began).Seconds()
 		r.Running = false
 	})
+}
+
+// bankForgets reports whether the bank does not look at its keys.
+func (c *Crowd) bankForgets(ctx context.Context) (bool, error) {
+	var bank struct {
+		Dedupe bool `json:"dedupe"`
+	}
+	err := c.demo.Ask(ctx, http.MethodGet, "/demo/bank", nil, &bank)
+	return !bank.Dedupe, err
 }
 
 func (c *Crowd) fail(err error) {

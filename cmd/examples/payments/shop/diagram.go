@@ -118,13 +118,30 @@ func linesOf(requests []front.Entry) []line {
 // Lines that are no hop, such as summaries, are left out.
 func storyOf(requests []front.Entry) []hop {
 	var hops []hop
-	for _, l := range linesOf(requests) {
+	for _, l := range deathsFirst(linesOf(requests)) {
 		for _, h := range l.hops() {
 			h.At, h.Line, h.Store = l.Time, l.raw, l.Store
 			hops = append(hops, h)
 		}
 	}
 	return hops
+}
+
+// deathsFirst puts the death of the service before the break of the connection
+// that it caused. Whoever waits for a process hears of its death a moment later
+// than its connections do.
+func deathsFirst(lines []line) []line {
+	for i, l := range lines {
+		if !l.died() {
+			continue
+		}
+		broke := slices.IndexFunc(lines[:i], func(b line) bool { return b.send == l.send && b.Msg == payments.LineBroke })
+		if broke >= 0 {
+			l.Time = lines[broke].Time // it was dead by then
+			lines = slices.Insert(slices.Delete(lines, i, i+1), broke, l)
+		}
+	}
+	return lines
 }
 
 // hops returns what the line stands for: nothing, one hop, or two where the

@@ -200,11 +200,14 @@ func amiss(a payments.Account) []string {
 
 // Question asks for what the story's Why answers.
 func (v accountView) Question() string {
-	question := "Why " + times(v.Story.Charged) + "?"
-	if v.Orders > 1 {
-		question = "The latest order: w" + question[1:]
+	what := "charged " + times(v.Story.Charged)
+	if v.Story.Charged == 0 {
+		what = "not charged"
 	}
-	return question
+	if v.Orders > 1 {
+		return "Why was the latest order " + what + "?"
+	}
+	return "Why was it " + what + "?"
 }
 
 // counted writes a count with its noun.
@@ -229,6 +232,26 @@ func (v crowdView) Any() bool { return v.Shoppers > 0 }
 // Held reports whether the run has held.
 func (v crowdView) Held() bool { return v.Holds != nil && *v.Holds }
 
+// Blame says whose the double charges are where the bank ignores its keys, and
+// what Semel did all the same; nothing where it looks at them, or where there are
+// none.
+func (v crowdView) Blame() string {
+	for _, p := range v.Doors {
+		if p.Door != payments.Keyed || !v.BankForgets || v.NewKeys || p.Ledger.TooMany() == 0 {
+			continue
+		}
+		text := "This bank ignores the keys that it is sent, so it charged each attempt that asked. "
+		if p.Ledger.Payments == p.Ledger.Orders {
+			text += "Semel stored each order once, and had all attempts at an order ask under one and the same operation id. "
+		} else {
+			text += "Semel had all attempts at an order ask under one and the same operation id. "
+		}
+		return text + "That is all that anything in front of a bank can do: the " + counted(p.Ledger.TooMany(), "charge") +
+			" too many are the bank’s own. Choose one that looks at its keys under “Break it”, and run the same seed."
+	}
+	return ""
+}
+
 // LookedFirst says why looking a key up first has not helped, if it has not.
 func (v crowdView) LookedFirst() string {
 	for _, p := range v.Doors {
@@ -250,7 +273,7 @@ func (v crowdView) Rows() []crowdRow {
 	for _, t := range tills {
 		for _, p := range v.Doors {
 			if p.Door == t.Door {
-				out = append(out, crowdRow{Title: t.Title, Part: p})
+				out = append(out, crowdRow{Title: t.Title, Part: p, ofBank: p.Door == payments.Keyed && v.Blame() != ""})
 			}
 		}
 	}
@@ -261,6 +284,8 @@ func (v crowdView) Rows() []crowdRow {
 type crowdRow struct {
 	Title string
 	crowd.Part
+
+	ofBank bool // what is amiss is the bank's
 }
 
 // Amiss reports whether an order was charged twice, or not at all.
@@ -271,7 +296,11 @@ func (v crowdRow) Judgement() string {
 	if !v.Amiss() {
 		return "each order charged once"
 	}
-	return strings.Join(amiss(*v.Ledger), ", ")
+	text := strings.Join(amiss(*v.Ledger), ", ")
+	if v.ofBank {
+		text += ", by a bank that ignores its keys"
+	}
+	return text
 }
 
 // Wanted, Taken and Over are money as the page shows it.

@@ -35,8 +35,10 @@ func why(t till, requests []front.Entry) string {
 	f := factsOf(requests)
 	parts := []string{f.came}
 	switch {
-	case f.silent && f.sends > 1:
+	case f.silent && f.sends == 2:
 		parts = append(parts, "No answer came, so it was sent again.")
+	case f.silent && f.sends > 2:
+		parts = append(parts, fmt.Sprintf("No answer came, so it was sent again: %d sends in all.", f.sends))
 	case f.silent:
 		parts = append(parts, "No answer came, and it has not been sent again so far.")
 	}
