@@ -117,9 +117,9 @@ func checkSchema(ctx context.Context, h *Handles) error {
 	case err != nil:
 		return unavailable(err)
 	case got == 0:
-		return configError("the database has no tables of Semel yet: migrate it first, with sqlstore.Migrate")
+		return configError("the database has no tables of Semel yet: migrate it first, with sqlstore.Migrate or \"semel migrate up --store …\"")
 	case got < want:
-		return configError("the database has schema version %d and this program needs %d: migrate it first, with sqlstore.Migrate", got, want)
+		return configError("the database has schema version %d and this program needs %d: migrate it first, with sqlstore.Migrate or \"semel migrate up --store …\"", got, want)
 	case got > want:
 		return configError("the database has schema version %d and this program knows %d: use a newer program", got, want)
 	}

@@ -148,6 +148,9 @@ func (f *listFlags) run(ctx context.Context, s streams) error {
 		if err != nil {
 			return err
 		}
+		if len(records) == 0 && !f.asJSON {
+			return f.printNone(ctx, s, lister, p)
+		}
 		f.print(s, records)
 		return nil
 	})
@@ -199,19 +202,45 @@ func (f *listFlags) collect(ctx context.Context, lister semel.Lister, p semel.Li
 	}
 }
 
+// countUpTo is how many keys are counted, where it is only said how many there
+// are.
+const countUpTo = 1000
+
+// printNone says that there is nothing to list, and what an age has left out.
+func (f *listFlags) printNone(ctx context.Context, s streams, lister semel.Lister, p semel.ListParams) error {
+	kind := "keys"
+	switch {
+	case f.stuck:
+		kind = "stuck keys"
+	case f.scope != "" || len(f.states) > 0:
+		kind = "such keys"
+	}
+	if f.olderThan == 0 {
+		fmt.Fprintln(s.out, "no", kind)
+		return nil
+	}
+	every := listFlags{stuck: f.stuck, limit: countUpTo}
+	p.OlderThan = 0
+	younger, err := every.collect(ctx, lister, p)
+	if err != nil {
+		return err
+	}
+	switch n := len(younger); n {
+	case 0:
+		fmt.Fprintln(s.out, "no", kind)
+	case countUpTo:
+		fmt.Fprintf(s.out, "no %s older than %s; %d or more younger\n", kind, asTyped(f.olderThan), n)
+	default:
+		fmt.Fprintf(s.out, "no %s older than %s; %d younger\n", kind, asTyped(f.olderThan), n)
+	}
+	return nil
+}
+
 func (f *listFlags) print(s streams, records []semel.Record) {
 	if f.asJSON {
 		for i := range records {
 			printVisibleJSON(s.out, viewOf(&records[i], f.showKeys))
 		}
-		return
-	}
-	if len(records) == 0 {
-		what := "no such key"
-		if f.stuck {
-			what = fmt.Sprintf("no key has been stuck for %v", f.olderThan)
-		}
-		fmt.Fprintln(s.out, what)
 		return
 	}
 	printKeys(s.out, records, f.showKeys)

@@ -112,7 +112,7 @@ func states(t *testing.T, lines string) string {
 func TestKeysAreListedTheOldestFirst(t *testing.T) {
 	t.Parallel()
 	s := newKeyStore(t)
-	assert.Equal(t, s.keys(t, "list"), "no such key\n")
+	assert.Equal(t, s.keys(t, "list"), "no keys\n")
 	s.inAllStates(t)
 	list := func(args ...string) string {
 		return states(t, s.keys(t, append([]string{"list", "--json", "--show-keys"}, args...)...))
@@ -159,7 +159,10 @@ func TestWhatIsStuckWaitsForSomebody(t *testing.T) {
 	s := newKeyStore(t)
 	s.inAllStates(t)
 	assert.Equal(t, states(t, s.keys(t, "stuck", "--older-than=0s", "--json", "--show-keys")), "lapsed=lapsed, unknown=unknown")
-	assert.Equal(t, s.keys(t, "stuck"), "no key has been stuck for 1h0m0s\n")
+	assert.Equal(t, s.keys(t, "stuck"), "no stuck keys older than 1h; 2 younger\n")
+	assert.Equal(t, s.keys(t, "stuck", "--older-than=90m", "--scope=nobody's"), "no stuck keys\n")
+	assert.Equal(t, s.keys(t, "list", "--scope=nobody's"), "no such keys\n")
+	assert.Equal(t, s.keys(t, "list", "--older-than=90s", "--state=unknown"), "no such keys older than 1m30s; 1 younger\n")
 }
 
 func TestKeysAndRepliesAreNotShownUnlessThatIsAskedFor(t *testing.T) {
@@ -339,7 +342,7 @@ func TestAStoreThatIsNotThereIsAClearFailure(t *testing.T) {
 	assert.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for flag, want := range map[string]string{
 		"sqlite:" + missing: "there is no file " + missing,
-		"sqlite:" + empty:   `migrate it first`,
+		"sqlite:" + empty:   `migrate it first, with sqlstore.Migrate or "semel migrate up --store …"`,
 		"postgres://u:secret@127.0.0.1:1/d?connect_timeout=2": "the store cannot be reached",
 		"mysql://u:secret@127.0.0.1:1/d":                      "the store cannot be reached",
 		"redis://u:secret@127.0.0.1:1/0":                      "the store cannot be reached",

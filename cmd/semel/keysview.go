@@ -142,6 +142,18 @@ func keyName(r *semel.Record, showKeys bool) string {
 	return "sha256:" + keyDigest(r.Key)
 }
 
+// asTyped is a duration as one types it: 1h, where its String is 1h0m0s.
+func asTyped(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // short is a duration in its two greatest units.
 func short(d time.Duration) string {
 	const day = 24 * time.Hour

@@ -66,7 +66,7 @@ func TestAFileIsMadeByUpAlone(t *testing.T) {
 		assert.ErrorIs(t, err, os.ErrNotExist, "after %v", args)
 	}
 	migrateHere(t, exitDone, "up", "--store=sqlite:"+path)
-	assert.Equal(t, (&keyStore{flag: "--store=sqlite:" + path}).keys(t, "list"), "no such key\n")
+	assert.Equal(t, (&keyStore{flag: "--store=sqlite:" + path}).keys(t, "list"), "no keys\n")
 }
 
 func TestWhatOnlyReadsDoesNotWaitForTheService(t *testing.T) {
@@ -83,7 +83,7 @@ func TestWhatOnlyReadsDoesNotWaitForTheService(t *testing.T) {
 	stdout, _ := migrateHere(t, exitDone, "up", store)
 	assert.Contains(t, stdout, "nothing to apply")
 	migrateHere(t, exitDone, "status", store)
-	assert.Equal(t, (&keyStore{flag: store}).keys(t, "list"), "no such key\n")
+	assert.Equal(t, (&keyStore{flag: store}).keys(t, "list"), "no keys\n")
 }
 
 // What is printed does what "up" and "down" do.

@@ -156,3 +156,32 @@ func TestNoTextIsForbidden(t *testing.T) {
 		}
 	}
 }
+
+// described holds each package but the parts of the demo and of the integration
+// tests, of which the whole is described.
+func described(folder string) bool {
+	return folder != "." && !strings.HasPrefix(folder, "cmd/examples/") && !strings.HasPrefix(folder, "internal/integration")
+}
+
+func TestTheDocumentOfTheArchitectureNamesEachPackage(t *testing.T) {
+	t.Parallel()
+	var document string
+	for _, f := range tree(t) {
+		if f.path == "docs/architecture.md" {
+			document = f.text
+		}
+	}
+	seen := 0
+	for _, f := range goFiles(t) {
+		if f.ast.Doc == nil || !described(f.folder()) {
+			continue
+		}
+		seen++
+		if name := strings.TrimPrefix(f.folder(), "internal/"); !strings.Contains(document, "`"+name+"`") && !strings.Contains(document, "`"+path.Base(name)+"`") {
+			t.Errorf("docs/architecture.md: got nothing about the package %s, want what it is", f.folder())
+		}
+	}
+	if seen < 20 {
+		t.Errorf("got %d packages, want all of them", seen)
+	}
+}

@@ -142,7 +142,7 @@ func TestWhatTheCommandPrintsMakesTheTablesOfServers(t *testing.T) {
 			_, err := db.ExecContext(t.Context(), runCommand(t, program, "migrate", "print", "--dialect="+dialect))
 			assert.NoError(t, err)
 			assert.Equal(t, runCommand(t, program, "migrate", "status", "--store="+flag), "version 1 of 1\napplied 0001_init\n")
-			assert.Equal(t, runCommand(t, program, "keys", "list", "--store="+flag), "no such key\n")
+			assert.Equal(t, runCommand(t, program, "keys", "list", "--store="+flag), "no keys\n")
 			_, err = db.ExecContext(t.Context(), runCommand(t, program, "migrate", "print", "--dialect="+dialect, "--down"))
 			assert.NoError(t, err)
 			assert.Equal(t, runCommand(t, program, "migrate", "status", "--store="+flag), "version 0 of 1\npending 0001_init\n")
