@@ -5,6 +5,9 @@ GOLANGCI_VERSION := v2.15.0
 # deadline (golang/go#75804).
 FUZZTIME ?= 100000x
 
+# Tests of processes and servers wait more than they compute.
+PARALLEL := -parallel 6
+
 GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 MODULES = $(shell go list -m -f '{{.Dir}}/...')
 
@@ -19,11 +22,13 @@ help: ## List these targets
 # Never from the cache of tests: some build the product by themselves, and Go does
 # not know what such a test depends on.
 test: services ## Run every test of every module
-	@go test -timeout 30m -count=1 -json work | go run ./internal/testreport
+	@go test $(PARALLEL) -timeout 30m -count=1 -json work | go run ./internal/testreport
 
-race: services ## Run the same tests under the race detector, a package at a time (needs a C compiler)
+# A package at a time, and without what assert.LeaveToPlainRun and the integration
+# tests' held leave out.
+race: services ## Run them under the race detector, without what it cannot see (needs a C compiler)
 	@.ci/services gcc
-	@go test -race -p 1 -timeout 30m -count=1 -json work | go run ./internal/testreport
+	@go test -race -p 1 $(PARALLEL) -timeout 30m -count=1 -json work | go run ./internal/testreport
 
 lint: $(GOLANGCI) ## Vet and lint every module
 	@go vet work

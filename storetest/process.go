@@ -211,12 +211,30 @@ func churnKilled(s *subject) {
 		for ; next < finished; next++ {
 			assert.Equal(s, s.get(churnKey(next)).State, semel.StateDone, "state of what the worker had finished")
 		}
+		next = s.resumeChurn(next)
+		assert.Equal(s, s.get(churnKey(next+1)).State, semel.StateAbsent, "state of what the worker had not begun")
+	}
+}
+
+// resumeChurn ends what a killed worker has left, which is the first key that is
+// not done, and returns its number. A server may still be at the last statement
+// that the worker had sent: then a Begin finds what that did, and it is the last.
+func (s *subject) resumeChurn(next int) int {
+	s.Helper()
+	for tries := 1; ; tries++ {
 		for s.get(churnKey(next)).State == semel.StateDone {
 			next++
 		}
 		s.lapse()
-		s.end(s.claim(resuming(churnKey(next))), toDone)
-		assert.Equal(s, s.get(churnKey(next+1)).State, semel.StateAbsent, "state of what the worker had not begun")
+		res, err := s.store.Begin(s.Context(), resuming(churnKey(next)))
+		assert.NoError(s, err, "Begin")
+		if res.Outcome == semel.BeginClaimed {
+			s.end(res.Record, toDone)
+			return next
+		}
+		if tries > 1 {
+			s.Fatalf("got outcome %s of what a killed worker has left, want %s", res.Outcome, semel.BeginClaimed)
+		}
 	}
 }
 

@@ -105,6 +105,17 @@ func SkipForeign(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
+// LeaveToPlainRun skips the test under the race detector because reason: the
+// detector would see nothing of ours there, and it makes everything slow. The
+// run without it, which every check has as well, plays all tests.
+// internal/testreport counts such skips by how their reason begins.
+func LeaveToPlainRun(t testing.TB, reason string) {
+	t.Helper()
+	if RaceDetector {
+		t.Skip("in the plain run: " + reason)
+	}
+}
+
 func prefix(what []any) string {
 	if len(what) == 0 {
 		return ""

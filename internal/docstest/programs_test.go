@@ -54,6 +54,7 @@ func trimmed(text string) string {
 // build compiles a program and returns where it is.
 func build(t *testing.T, document, source string) string {
 	t.Helper()
+	assert.LeaveToPlainRun(t, "what it drives is built without the race detector")
 	dir := t.TempDir()
 	file, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
 	assert.NoError(t, os.WriteFile(file, []byte(source), 0o600))

@@ -172,6 +172,7 @@ func needShell(t *testing.T) {
 // buildSemel returns where the command is.
 func buildSemel(t *testing.T) string {
 	t.Helper()
+	assert.LeaveToPlainRun(t, "what it drives is built without the race detector")
 	program := filepath.Join(t.TempDir(), "semel")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/semel")
 	cmd.Dir = root

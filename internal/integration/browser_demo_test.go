@@ -38,6 +38,7 @@ var built struct {
 // buildDemo returns the path of the command, which it builds once.
 func buildDemo(t *testing.T) string {
 	t.Helper()
+	assert.LeaveToPlainRun(t, "what it drives is built without the race detector")
 	program := filepath.Join(built.dir, "semel")
 	built.once.Do(func() {
 		out, err := exec.Command("go", "build", "-o", program, "github.com/semel-dev/semel/cmd/semel").CombinedOutput()

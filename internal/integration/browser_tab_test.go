@@ -57,7 +57,7 @@ type stage struct {
 
 func newStage(t *testing.T) stage {
 	t.Helper()
-	return stage{browser: startChromium(t), program: buildDemo(t)}
+	return stage{program: buildDemo(t), browser: startChromium(t)}
 }
 
 // open opens a page of a new demo, with more in its environment.

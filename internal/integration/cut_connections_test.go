@@ -74,7 +74,7 @@ func TestConnectionsThatAreCut(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	for _, on := range shopWays {
-		if on.kind.server == nil || raceDetector && !on.raced {
+		if on.kind.server == nil || assert.RaceDetector && !on.raced {
 			continue
 		}
 		w := &cutWay{shopWay: on, direct: on.kind.empty(t, t)}
@@ -283,7 +283,7 @@ func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	for _, on := range shopWays {
-		if on.kind.server == nil || on.mode == semel.Atomic || raceDetector && !on.raced {
+		if on.kind.server == nil || on.mode == semel.Atomic || assert.RaceDetector && !on.raced {
 			continue
 		}
 		on.whole = t

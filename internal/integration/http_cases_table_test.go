@@ -142,7 +142,7 @@ func TestHTTPCases(t *testing.T) {
 	t.Parallel()
 	var ways []shopWay
 	for _, on := range shopWays {
-		if on.whole = t; on.raced || !raceDetector {
+		if on.whole = t; on.raced || !assert.RaceDetector {
 			ways = append(ways, on)
 		}
 	}

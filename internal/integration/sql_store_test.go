@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/semel-dev/semel"
+	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/storetest"
 )
 
@@ -36,7 +37,7 @@ func TestServersMeetTheContract(t *testing.T) {
 // which makes them slow, gets one to each server: the others differ in what is
 // sent, and not in what runs side by side.
 func held[W any](ways map[string]W, raced ...string) map[string]W {
-	if !raceDetector {
+	if !assert.RaceDetector {
 		return ways
 	}
 	few := map[string]W{}

@@ -1,6 +1,7 @@
 // Command testreport turns the output of "go test -json" on its standard input
 // into what a person wants to read: a line for each package, the whole output
-// of what failed, and as the last lines what was skipped and the totals. It
+// of what failed, and as the last lines what was skipped and the totals. What the
+// run with the race detector leaves to the plain one is only counted. It
 // exits with 1 if anything failed or no test ran.
 package main
 
@@ -32,6 +33,7 @@ type report struct {
 	output                  map[string]*strings.Builder // by package and test
 	skips                   []string
 	passed, failed, skipped int
+	left                    int  // to the plain run
 	broken                  bool // a package failed
 }
 
@@ -74,6 +76,9 @@ func (r *report) add(e event) {
 // passes.
 const reported = "report: "
 
+// inPlainRun begins the reason of a test that assert.LeaveToPlainRun skips.
+const inPlainRun = "in the plain run: "
+
 // verdict reports whether line is go test's own summary, in whose place
 // endPackage has another.
 func verdict(line string) bool {
@@ -98,8 +103,13 @@ func (r *report) endTest(e event) {
 		r.failed++
 		fmt.Fprint(r.out, r.buffer(e).String())
 	case "skip":
+		why := reason(r.buffer(e).String())
+		if strings.Contains(why, inPlainRun) {
+			r.left++
+			break
+		}
 		r.skipped++
-		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(r.buffer(e).String())))
+		r.skips = append(r.skips, fmt.Sprintf("%s %s: %s", e.Package, e.Test, why))
 	default:
 		return // run, pause, cont, bench
 	}
@@ -153,7 +163,11 @@ func (r *report) close() int {
 			fmt.Fprintln(r.out, "  "+s)
 		}
 	}
-	fmt.Fprintf(r.out, "\n%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
+	fmt.Fprintf(r.out, "\n%d passed, %d failed, %d skipped", r.passed, r.failed, r.skipped)
+	if r.left > 0 {
+		fmt.Fprintf(r.out, ", %d left to the plain run", r.left)
+	}
+	fmt.Fprintln(r.out)
 	if r.broken || r.failed > 0 || r.passed == 0 {
 		return 1
 	}

@@ -20,6 +20,9 @@ func TestReport(t *testing.T) {
 {"Action":"skip","Package":"q","Test":"TestB"}
 {"Action":"pass","Package":"q","Elapsed":0.1}
 `
+		left = `{"Action":"output","Package":"p","Test":"TestF","Output":"    f_test.go:7: in the plain run: nothing to see\n"}
+{"Action":"skip","Package":"p","Test":"TestF"}
+`
 		fails = `{"Action":"output","Package":"r","Test":"TestC","Output":"    c_test.go:9: got 2, want 1\n"}
 {"Action":"fail","Package":"r","Test":"TestC"}
 {"Action":"output","Package":"r","Output":"FAIL\n"}
@@ -44,6 +47,7 @@ func TestReport(t *testing.T) {
 	}{
 		{"a pass is one line, and its output is left out", passes, 0, []string{"ok    p  0.5s\n", "1 passed, 0 failed, 0 skipped\n"}, "quiet"},
 		{"a skip is named with its reason in the last lines", passes + skips, 0, []string{"skipped:\n  q TestB: b_test.go:7: no chromium\n\n1 passed, 0 failed, 1 skipped\n"}, "==="},
+		{"what is left to the plain run is counted", left + passes, 0, []string{"\n1 passed, 0 failed, 0 skipped, 1 left to the plain run\n"}, "skipped:"},
 		{"a failure is printed whole, and its package named once", passes + fails, 1, []string{"got 2, want 1\nFAIL  r  0.2s\n", "1 passed, 1 failed, 0 skipped\n"}, "quiet"},
 		{"a panic is printed although its test never ended", passes + panics, 1, []string{"panic: out of luck\n", "FAIL  s  0.2s\n"}, "TestE"},
 		{"a package that does not build fails", passes + doesNotBuild, 1, []string{"u.go:3: undefined: x\n", "FAIL  u  0.0s\n"}, "quiet"},

@@ -73,6 +73,7 @@ func TestMain(m *testing.M) {
 // program returns the path of the command, which it builds once.
 func program(t *testing.T) string {
 	t.Helper()
+	assert.LeaveToPlainRun(t, "what it drives is built without the race detector")
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		assert.Skip(t, "it looks for processes in /proc")
 	}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package assert
+
+// RaceDetector is off.
+const RaceDetector = false

@@ -1,0 +1,6 @@
+//go:build race
+
+package assert
+
+// RaceDetector is on.
+const RaceDetector = true

@@ -1,6 +1,0 @@
-//go:build race
-
-package integration
-
-// raceDetector is on: see held.
-const raceDetector = true
