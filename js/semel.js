@@ -1192,8 +1192,9 @@ class Call {
     const { window, kept, options, end } = this;
     const begun = window.performance.now();
     const attempt = new AbortController();
-    const stop = () => attempt.abort();
-    const timer = window.setTimeout(stop, options.attemptTimeout ?? ATTEMPT_TIMEOUT);
+    const stop = () => attempt.abort(new Error("semel: the call has ended"));
+    const slow = () => attempt.abort(new Error("semel: the try took too long"));
+    const timer = window.setTimeout(slow, options.attemptTimeout ?? ATTEMPT_TIMEOUT);
     end.signal.addEventListener("abort", stop, { once: true });
     const resend = this.tries++;
     /** @type {Reply | null} */

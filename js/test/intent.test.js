@@ -254,8 +254,10 @@ test("time is up after the deadline, and a wait that outlives it ends at once", 
 
 test("a try that hangs is given up, and the next one asks", async () => {
   const world = new World(silent, status(201));
-  const got = await world.open().paid({ attemptTimeout: 2000 });
+  const why = [];
+  const got = await world.open().paid({ attemptTimeout: 2000, observe: ({ error }) => why.push(error?.message) });
   assert.deepEqual([got.outcome, got.tries], ["applied", 2]);
+  assert.deepEqual(why, ["semel: the try took too long", undefined]);
   assert.ok(world.requests[1].at >= 2000 && world.requests[1].at <= 2050, "full jitter, 50 ms at most before the first retry");
   world.same();
 });

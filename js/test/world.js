@@ -231,7 +231,7 @@ export const lost = async () => {
 
 /** Takes the request and says nothing until the try is given up. */
 export const silent = (_, { signal }) =>
-  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new DOMException("Aborted", "AbortError"))));
+  new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 
 /** Takes the request, begins to answer, and breaks off. */
 export const half = async () => ({
@@ -245,7 +245,7 @@ export const half = async () => ({
 export const slow = (ms, world, answer) => (url, init) =>
   new Promise((resolve, reject) => {
     world.setTimeout(() => resolve(answer(url, init)), ms);
-    init.signal.addEventListener("abort", () => reject(new DOMException("Aborted", "AbortError")));
+    init.signal.addEventListener("abort", () => reject(init.signal.reason));
   });
 
 /** The answer that a case of the shared table gives. */

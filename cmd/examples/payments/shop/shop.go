@@ -10,6 +10,9 @@
 // along the fault that its reader chose, in [payments.HeaderFault], so that two
 // readers do not take each other's, nor one that a script has armed.
 //
+// A second page, /checkout, is one client and no comparison: it pays through the
+// module that package js has for pages of one's own.
+//
 // It promises nothing about money: that is the payment service's work. The
 // other two tills are wrong on purpose.
 //
@@ -39,6 +42,7 @@ import (
 
 	"github.com/semel-dev/semel/cmd/examples/payments/client"
 	"github.com/semel-dev/semel/cmd/examples/payments/crowd"
+	"github.com/semel-dev/semel/js"
 )
 
 // DefaultAnswerWithin is how long a till waits for an answer unless
@@ -118,7 +122,12 @@ func (s *shop) routes() http.Handler {
 	mux.HandleFunc("POST /shop/pay", s.submit)
 	mux.Handle("GET /shop/pay", http.RedirectHandler("/", http.StatusSeeOther))
 	mux.HandleFunc("GET /shop/live", s.live)
-	for _, file := range []string{"shop.css", "diagram.css", "shop.js", "till.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js"} {
+	mux.HandleFunc("GET /checkout", s.checkout)
+	mux.HandleFunc("GET /checkout/receipt", s.receipt)
+	mux.HandleFunc("GET /shop/semel.js", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, js.Files(), "semel.js")
+	})
+	for _, file := range []string{"shop.css", "diagram.css", "shop.js", "till.js", "checkout.js", "icon.svg", "vendor/htmx.min.js", "vendor/hx-sse.min.js"} {
 		mux.HandleFunc("GET /shop/"+file, func(w http.ResponseWriter, r *http.Request) {
 			http.ServeFileFS(w, r, assets, "assets/"+file)
 		})

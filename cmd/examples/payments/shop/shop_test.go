@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 		v := visit(t, base)
 		want := "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 			"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-		for _, path := range []string{"/", "/shop/live", "/shop/shop.js", "/shop/shop.css", "/shop/icon.svg", "/shop/vendor/htmx.min.js", "/none"} {
+		for _, path := range []string{"/", "/shop/live", "/shop/shop.js", "/shop/shop.css", "/shop/icon.svg", "/shop/vendor/htmx.min.js", "/shop/semel.js", "/checkout", "/none"} {
 			v.open(path)
 			assert.Equal(t, v.header.Get("Content-Security-Policy"), want, "policy of %s", path)
 			assert.Equal(t, v.header.Get("X-Content-Type-Options"), "nosniff", "sniffing of %s", path)
@@ -32,7 +32,7 @@ func TestPage(t *testing.T) {
 		v.open("/")
 		v.press("pay all", url.Values{"fault": {"reply-lost"}})
 		posted := v.page
-		for _, path := range []string{"/", "/shop/live", "/none"} {
+		for _, path := range []string{"/", "/shop/live", "/checkout", "/checkout/receipt", "/none"} {
 			v.open(path)
 			posted += v.page
 		}
@@ -53,6 +53,10 @@ func TestPage(t *testing.T) {
 			"/shop/shop.css": "text/css; charset=utf-8",
 			"/shop/icon.svg": "image/svg+xml",
 
+			"/checkout":                  "text/html; charset=utf-8",
+			"/checkout/receipt":          "text/html; charset=utf-8",
+			"/shop/checkout.js":          "text/javascript; charset=utf-8",
+			"/shop/semel.js":             "text/javascript; charset=utf-8",
 			"/shop/diagram.css":          "text/css; charset=utf-8",
 			"/shop/vendor/htmx.min.js":   "text/javascript; charset=utf-8",
 			"/shop/vendor/hx-sse.min.js": "text/javascript; charset=utf-8",
