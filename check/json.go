@@ -49,10 +49,11 @@ type (
 	}
 )
 
-// MarshalJSON gives the report a form for programs.
+// MarshalJSON gives the report a form for programs. What is empty is a list all the
+// same.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := jsonReport{
-		Target: r.Target, Verdict: r.Verdict(), Interrupted: r.Interrupted != "", Because: r.Because(), NotLookedAt: r.NotLookedAt(), Marks: r.Marks, Seed: r.Seed,
+		Target: r.Target, Verdict: r.Verdict(), Interrupted: r.Interrupted != "", Because: listed(r.Because()), NotLookedAt: listed(r.NotLookedAt()), Marks: listed(r.Marks), Seed: r.Seed,
 		TookMS: r.Took.Milliseconds(), Counts: r.Counts(), Findings: []jsonFinding{},
 	}
 	for _, f := range r.Findings {
@@ -60,6 +61,8 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(out)
 }
+
+func listed(lines []string) []string { return append([]string{}, lines...) }
 
 func (f Finding) json() jsonFinding {
 	out := jsonFinding{

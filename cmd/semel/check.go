@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,12 +142,18 @@ func runCheck(ctx context.Context, s streams, args []string, f checkFlags) error
 		return dryRun(s, all)
 	}
 	var done []checkreport.Checked
-	for _, op := range all {
+	for i, op := range all {
+		if i > 0 && !f.asJSON {
+			fmt.Fprintln(s.out)
+		}
 		report, err := checkOne(ctx, s, op, f)
 		if err != nil {
 			return err
 		}
 		done = append(done, checkreport.Checked{Report: report, At: op.at})
+	}
+	if len(done) > 1 && !f.asJSON {
+		printVerdicts(s.out, done)
 	}
 	if err := writeReports(files, done); err != nil {
 		return err
@@ -168,13 +176,19 @@ func checkOne(ctx context.Context, s streams, op operation, f checkFlags) (*chec
 	shown.end()
 	switch {
 	case report == nil:
-		return nil, &usageError{err}
+		return nil, refusedCheck(err)
 	case f.asJSON:
 		printJSON(s.out, report)
 	default:
 		checkView{w: s.out, target: op.target, verbose: f.verbose}.report(report)
 	}
 	return report, nil
+}
+
+// refusedCheck is what the package check says of a target or config that makes no
+// sense.
+func refusedCheck(err error) error {
+	return &usageError{errors.New(strings.TrimPrefix(err.Error(), "check: "))}
 }
 
 // exitCodeOf is the worst of all: not safe, then what could not be told.

@@ -43,13 +43,19 @@ operations:
 
 func TestCheckReadsOperationsFromAFile(t *testing.T) {
 	t.Parallel()
-	file := write(t, "semel-check.yaml", serveBroken(t, brokentest.None), twoOperations)
+	address := serveBroken(t, brokentest.None)
+	file := write(t, "semel-check.yaml", address, twoOperations)
 	code, stdout, stderr := runHere(t, "check", "--config", file, "--json")
 	assert.Equal(t, code, 3, stderr) // the second tells nothing
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	assert.Equal(t, len(lines), 2)
 	assert.Contains(t, lines[0], `"verdict":"safe"`)
 	assert.Contains(t, lines[1], "it takes long")
+	assert.Contains(t, lines[1], `"marks":["/id","Location"],"notLookedAt":["replay/ten"]`)
+	assert.Contains(t, lines[0], `"because":[],`)
+	_, stdout, _ = runHere(t, "check", "--config", file)
+	_, verdicts, _ := strings.Cut(stdout, "\n2 operations:\n")
+	assert.Equal(t, verdicts, "  POST "+address+"/orders: safe\n  POST "+address+"/orders: could not be told\n")
 	for says, text := range map[string]string{
 		"unknown field":                         "operations: [{url: HOST, dat: x}]",
 		"operation 1: --skip must be":           "operations: [{url: HOST, skip: [replay]}]",

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,6 +63,42 @@ func TestCheckPrintsWhatMattersFirst(t *testing.T) {
 		bare := regexp.MustCompile(`--[a-z-]+ (string|stringArray) `).FindString(stdout)
 		assert.Equal(t, bare, "", "what takes just a string")
 	})
+}
+
+// TestTheScriptOfAFailureShowsItAgain runs what is printed below a failure.
+func TestTheScriptOfAFailureShowsItAgain(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		assert.Skip(t, "there is no curl")
+	}
+	for id, orders := range map[string]int{
+		"replay/executes":   2,
+		"mismatch/executes": 3,
+		"concurrency/10":    11, // and once more when all are answered
+	} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			address := serveBroken(t, brokentest.IgnoresTheKey)
+			counted := func() (n int) {
+				resp, err := http.Get(address + brokentest.EffectsPath)
+				assert.NoError(t, err)
+				defer resp.Body.Close()
+				var effects struct{ Orders int }
+				assert.NoError(t, json.NewDecoder(resp.Body).Decode(&effects))
+				return effects.Orders
+			}
+			_, stdout, _ := runHere(t, "check", address+brokentest.OrdersPath, "-H", "Authorization: "+brokentest.BearerToken, "-d", `{"amount":2500}`, "--run", id)
+			_, script, found := strings.Cut(stdout, "To see it again:\n")
+			script, _, ended := strings.Cut(script, "\n\n")
+			assert.True(t, found && ended, "a script is printed: %s", stdout)
+			before := counted()
+			cmd := exec.Command("sh", "-c", script)
+			cmd.Env = append(os.Environ(), "AUTHORIZATION="+brokentest.BearerToken)
+			printed, err := cmd.CombinedOutput()
+			assert.NoError(t, err, string(printed))
+			assert.Equal(t, counted()-before, orders, "%s\n%s", script, printed)
+		})
+	}
 }
 
 func TestCheckSaysHowFarItIs(t *testing.T) {

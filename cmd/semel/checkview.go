@@ -115,6 +115,14 @@ func (v checkView) summary(r *check.Report) {
 	}
 }
 
+// printVerdicts prints a line for each of several operations.
+func printVerdicts(w io.Writer, all []checkreport.Checked) {
+	fmt.Fprintf(w, "\n%d operations:\n", len(all))
+	for _, c := range all {
+		fmt.Fprintf(w, "  %s: %s\n", c.Report.Target, c.Report.Verdict())
+	}
+}
+
 // indented moves what is written to the right.
 type indented struct{ io.Writer }
 
@@ -156,7 +164,7 @@ func dryRun(s streams, all []operation) error {
 	for _, op := range all {
 		cases, err := op.config.Selected()
 		if err != nil {
-			return &usageError{err}
+			return refusedCheck(err)
 		}
 		fmt.Fprintf(s.out, "%s %s\n%s: a new key for each operation\n", op.target.Method, op.target.URL, op.target.KeyHeader)
 		check.Masked(op.target.Header).Write(s.out) //nolint:errcheck // a reader that has left cannot be told so.
