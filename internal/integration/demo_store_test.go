@@ -222,6 +222,11 @@ func TestADemoGoesOnWhenItsServerIsBack(t *testing.T) {
 			p := services.NewPostgres(t)
 			return p, p.URL(), p.StopImmediate
 		},
+		"MariaDB": func(t *testing.T) (restartable, string, func()) {
+			t.Helper()
+			m := services.NewMariaDB(t)
+			return m, mariadbUser(t, m, "ALL"), m.Kill
+		},
 		"Redis": func(t *testing.T) (restartable, string, func()) {
 			t.Helper()
 			r := services.NewRedis(t)

@@ -153,7 +153,20 @@ func TestPostgresOwnStatementsAreReadCommitted(t *testing.T) {
 		for _, statement := range levels {
 			s.exec(t, statement)
 		}
-		use(openPgx(t, services.SharedPostgres(t), s.url, pgxConfig{}))
+		s = openPgx(t, services.SharedPostgres(t), s.url, pgxConfig{})
+		use(s)
 		assert.Equal(t, s.number(t, found), writes, "writes")
+		// A claim in the business transaction reads what was committed before it had
+		// its lock (R17).
+		call := pgxCall("atomic", semel.Atomic)
+		_, err := newGuard(t, s, semel.Config{}).Run(t.Context(), call, func(ctx context.Context) semel.Completion {
+			tx, err := pgxstore.Tx(ctx)
+			assert.NoError(t, err)
+			var level string
+			assert.NoError(t, tx.QueryRow(ctx, "SELECT current_setting('transaction_isolation')").Scan(&level))
+			assert.Equal(t, level, "read committed", "an atomic claim")
+			return created
+		})
+		assert.NoError(t, err)
 	})
 }

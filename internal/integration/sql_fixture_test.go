@@ -54,7 +54,7 @@ type sqlServer struct {
 	plan                             func(t *testing.T, s *sqlStore, query string) string
 	scan, sweeps                     *regexp.Regexp // a plan that reads all of a table, and one that searches the index of the sweep
 	deletes                          *regexp.Regexp // a plan that finds the rows of a sweep by their place
-	grow, analyze                    string
+	grow, analyze, small             string
 	watch                            []string // lets the server count what is read of tables
 	scanned                          string   // how many rows of the records were read, without an index where the server can tell
 	ends                             []string // that would end a transaction
@@ -114,6 +114,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		grow: `INSERT INTO semel_records SELECT 'grown', i::text::bytea, 1, 2, false, 0, sha256(i::text::bytea), '', 1, '', '', '', '', '', false, NOT true, NOT false,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + i, 201, '', '' FROM generate_series(1, 50000) i`,
 		analyze:   "semel_records",
+		small:     "VACUUM ANALYZE semel_records",
 		scanned:   "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'semel_records'",
 		killAll:   "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
 		others:    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
@@ -174,6 +175,7 @@ func overMariaDB(query string) *sqlServer {
 			SELECT 'grown', concat(a.i, ':', b.i), 1, 2, false, 0, unhex(md5(concat(a.i, ':', b.i))), unhex(md5('')), 1, unhex(sha2('', 256)), unhex(sha2('', 256)), '', unhex(sha2('', 256)), '', false, NOT true, NOT false,
 			1, 2, 3, 4, 4, 5, 4000000000000000 + a.i * 1000 + b.i, 201, '', '' FROM s a JOIN s b ON b.i <= 50`,
 		analyze: "TABLE semel_records",
+		small:   "ANALYZE TABLE semel_records",
 		watch:   []string{"SET GLOBAL userstat = 1"},
 		scanned: "SELECT coalesce(sum(rows_read), 0) FROM information_schema.table_statistics WHERE table_schema = database() AND table_name = 'semel_records'",
 		others:  "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND id <> connection_id()",
