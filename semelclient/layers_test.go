@@ -21,29 +21,37 @@ func TestOfTwoClientsOneRetries(t *testing.T) {
 		same(t, s.requests())
 		assert.Equal(t, stored(t, below), 0, "the inner one has no intent of it")
 	})
-	t.Run("another request in the same context is none of its attempts", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			other := playing(status(503), status(201))
-			tokens, _ := newClient(t, other)
-			client, _ := newClient(t, playing(status(201)), func(c *semelclient.Config) {
-				c.Authorize = func(req *http.Request, _ bool) error {
-					fetch, err := http.NewRequestWithContext(req.Context(), http.MethodPost, "https://login.test/token", nil)
-					if err != nil {
-						return err
-					}
-					resp, err := tokens.RoundTripper().RoundTrip(fetch)
-					if err == nil {
-						err = resp.Body.Close()
-					}
-					return err
-				}
+	for _, key := range []string{"", "its own"} {
+		t.Run("another request in the same context is none of its attempts, key "+key, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				other := playing(status(503), status(201))
+				tokens, _ := newClient(t, other)
+				client, _ := newClient(t, playing(status(201)), func(c *semelclient.Config) {
+					c.Authorize = func(req *http.Request, _ bool) error { return fetchToken(req, tokens.RoundTripper(), key) }
+				})
+				assert.Equal(t, pay(t, client).Outcome, semelclient.Applied)
+				assert.Equal(t, len(other.requests()), 2, "it is sent again")
+				same(t, other.requests())
 			})
-			assert.Equal(t, pay(t, client).Outcome, semelclient.Applied)
-			assert.Equal(t, len(other.requests()), 2, "it is sent again, with a key of its own")
-			same(t, other.requests())
 		})
-	})
+	}
+}
+
+// fetchToken sends a request of its own in the context of an attempt.
+func fetchToken(attempt *http.Request, through http.RoundTripper, key string) error {
+	req, err := http.NewRequestWithContext(attempt.Context(), http.MethodPost, "https://login.test/token", nil)
+	if err != nil {
+		return err
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", `"`+key+`"`)
+	}
+	resp, err := through.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
 }
 
 func TestGivingUpIsToldInWords(t *testing.T) {

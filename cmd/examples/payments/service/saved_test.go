@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -35,8 +36,8 @@ func (n noticing) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Somebody has the database for longer than the lease, as a process does that is
-// frozen in the middle of a write: the work cannot be saved, and its end can.
+// Somebody has the database for longer than a write waits, as a process does that
+// is frozen in the middle of one: the work cannot be saved, and its end can.
 func TestAPaymentThatWasChargedAndCannotBeSavedSaysSo(t *testing.T) {
 	t.Parallel()
 	handles := open(t, filepath.Join(t.TempDir(), "service.db"))
@@ -61,7 +62,8 @@ func TestAPaymentThatWasChargedAndCannotBeSavedSaysSo(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	rg := &rig{service: s.Handler(), bank: b.Handler()}
-	assert.Equal(t, ask(rg.service, http.MethodPut, "/lease", `{"lease":"200ms"}`).Code, http.StatusOK)
+	lease := fmt.Sprintf(`{"lease":"%v"}`, payments.MaxLease) // it does not end here
+	assert.Equal(t, ask(rg.service, http.MethodPut, "/lease", lease).Code, http.StatusOK)
 
 	w := rg.pay(payments.Keyed, "k1", order)
 	assert.Equal(t, w.Code, http.StatusServiceUnavailable, "%s", w.Body)
