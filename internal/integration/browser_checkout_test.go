@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,21 +26,26 @@ func (a account) minus(before account) account {
 	}
 }
 
-// sent is how many requests for an order have arrived.
-func (d demo) sent(order string) int {
+// logged are the requests for an order that have arrived, each with all that was
+// logged of it.
+func (d demo) logged(order string) []string {
 	d.t.Helper()
 	var log []struct {
-		Order string `json:"order"`
+		Order string   `json:"order"`
+		Lines []string `json:"lines"`
 	}
 	d.read("/demo/log", &log)
-	n := 0
+	var requests []string
 	for _, entry := range log {
 		if entry.Order == order {
-			n++
+			requests = append(requests, strings.Join(entry.Lines, "\n"))
 		}
 	}
-	return n
+	return requests
 }
+
+// sent is how many requests for an order have arrived.
+func (d demo) sent(order string) int { return len(d.logged(order)) }
 
 // visit opens the checkout for a new order, which meets a fault.
 func (s stage) visit(t *testing.T, d demo, fault string) tab {
@@ -72,11 +78,14 @@ func (b tab) becomes(expression string) {
 	})
 }
 
-// leaves presses the button, and waits until the request has arrived.
+// leaves presses the button, and waits until the work is under way.
 func (b tab) leaves(d demo) {
 	b.t.Helper()
 	b.press("pay")
-	assert.Eventually(b.t, "the payment has arrived", func() bool { return d.sent(b.order()) == 1 })
+	order := b.order()
+	assert.Eventually(b.t, "the bank is asked", func() bool {
+		return slices.ContainsFunc(d.logged(order), func(lines string) bool { return strings.Contains(lines, "asks the bank") })
+	})
 }
 
 // offline takes the network from the tab, or gives it back.

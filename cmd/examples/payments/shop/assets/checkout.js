@@ -127,8 +127,8 @@ async function count() {
     show("orders", `taken for ${counted(orders, "order")}`);
     const verdict = document.querySelector("[data-show=verdict]");
     verdict.hidden = orders === 0;
-    verdict.dataset.verdict = charges > charged ? "over" : charged < orders ? "under" : "right";
-    verdict.textContent = { over: "Somebody paid twice", under: "Not all are paid yet", right: "Each order once" }[verdict.dataset.verdict];
+    verdict.dataset.verdict = orders === 0 ? "" : charges > charged ? "over" : charged < orders ? "under" : "right";
+    verdict.textContent = { over: "Somebody paid twice", under: "Not all are paid yet", right: "Each order once" }[verdict.dataset.verdict] ?? "";
     const arrived = log.filter((entry) => entry.order === order.id).length;
     show("arrived", arrived === 0 ? "no request has arrived" : `${counted(arrived, "request")} arrived`);
     stale.hidden = true;
