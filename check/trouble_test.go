@@ -208,9 +208,9 @@ func TestAReportOfARunThatEndedEarlySaysSo(t *testing.T) {
 	t.Run("At its own limit, a failure stays one", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			report := reportOn(t, t.Context(), brokentest.IgnoresTheKey, Config{Timeout: 700 * time.Millisecond}, straight)
+			report := reportOn(t, t.Context(), brokentest.IgnoresTheKey, Config{Timeout: 730 * time.Millisecond}, straight)
 			assert.Equal(t, report.Verdict(), Unsafe)
-			assert.Contains(t, report.Because()[0], "it was not done after 700ms")
+			assert.Contains(t, report.Because()[0], "it was not done after 730ms")
 		})
 	})
 	t.Run("Before the first case, it is no fault of the API", func(t *testing.T) {
@@ -302,4 +302,33 @@ func TestAHistoryCountsWhatItLeavesOut(t *testing.T) {
 	for _, want := range []string{"\n   2. ", "… 2 more of the same kind", "\n   5. ", "\n   6. ", strings.Repeat("b", 80) + "… (20 characters more)\n"} {
 		assert.Contains(t, b.String(), want)
 	}
+}
+
+func TestASeedSaysWhereAReplyIsCutAndALimitHowFast(t *testing.T) {
+	t.Parallel()
+	straight := func(api http.Handler, w http.ResponseWriter, r *http.Request) { api.ServeHTTP(w, r) }
+	t.Run("One seed cuts at one place, many at several", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			cut := func(seed uint64) string {
+				report := reportOn(t, t.Context(), brokentest.None, Config{Run: []string{"lost/reply-cut"}, Seed: seed}, straight)
+				assert.Equal(t, report.Seed, seed)
+				return found(t, report, "lost/reply-cut").History[0].Note
+			}
+			places := make(map[string]bool)
+			for seed := range uint64(8) {
+				places[cut(seed)] = true
+			}
+			assert.True(t, len(places) > 3, "eight seeds cut at %d places", len(places))
+			assert.Equal(t, cut(3), cut(3))
+		})
+	})
+	t.Run("Two requests in a second are no more", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			report := reportOn(t, t.Context(), brokentest.None, Config{Run: []string{"replay/ten"}, RequestsPerSecond: 2}, straight)
+			const requests = controls + 1 + 10
+			assert.True(t, report.Took >= (requests-1)*time.Second/2, "%d requests in %v", requests, report.Took)
+		})
+	})
 }
