@@ -21,15 +21,17 @@ type look struct {
 	name          string
 	width, height int64
 	scheme        string
+	// axe looks too: at the widest and the narrowest, and at both sets of colours.
+	axe bool
 }
 
 // looks are light and dark, on a wide screen and on a phone.
 var looks = []look{
-	{"wide-light", 1440, 900, "light"},
-	{"wide-dark", 1440, 900, "dark"},
-	{"narrow-light", 1024, 768, "light"},
-	{"phone-light", 390, 844, "light"},
-	{"phone-dark", 390, 844, "dark"},
+	{"wide-light", 1440, 900, "light", true},
+	{"wide-dark", 1440, 900, "dark", true},
+	{"narrow-light", 1024, 768, "light", false},
+	{"phone-light", 390, 844, "light", true},
+	{"phone-dark", 390, 844, "dark", false},
 }
 
 // lookAt makes the tab look that way.
@@ -94,14 +96,16 @@ func TestAxeIsTheOneThatWasRecorded(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("%x  axe.min.js\n", sha256.Sum256(library)), string(recorded))
 }
 
-// see looks at the page in every look: axe finds nothing serious, and nothing
-// is wider than the screen.
+// see looks at the page in every look: axe finds nothing serious, where it
+// looks, and nothing is wider than the screen.
 func (b tab) see(state string) {
 	b.t.Helper()
 	for _, l := range looks {
 		b.lookAt(l)
 		b.shoot(state + "-" + l.name)
-		b.axe(state + " " + l.name)
+		if l.axe {
+			b.axe(state + " " + l.name)
+		}
 		assert.True(b.t, b.fits(), "%s %s is wider than the screen", state, l.name)
 	}
 	b.lookAt(looks[0])
@@ -117,8 +121,7 @@ func (b tab) fits() bool {
 	return size.CSSContentSize.Width <= float64(size.CSSLayoutViewport.ClientWidth)
 }
 
-// TestShopPageLooks sees every state of the page in every look: axe finds
-// nothing serious, and nothing is wider than the screen.
+// TestShopPageLooks sees every state of the page in every look.
 func TestShopPageLooks(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, buildDemo(t))
