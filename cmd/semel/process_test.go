@@ -101,7 +101,7 @@ func TestAKilledProcessIsStartedAgainAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	needProc(t)
 	d := startDemo(t)
-	first := d.pay(t, "k1")
+	first := d.payUntil(t, "k1")
 	for _, name := range []string{"service", "bank"} {
 		pid := d.pid(t, name)
 		assert.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
@@ -116,13 +116,13 @@ func TestDataThatIsKeptIsTheSameLedgerAfterARestart(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "made", "by", "the demo")
 	d := startDemo(t, "--data="+data)
-	first := d.pay(t, "k1")
+	first := d.payUntil(t, "k1")
 	assert.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	assert.NoError(t, d.cmd.Wait())
 
 	again := startDemo(t, "--data="+data)
 	assert.Equal(t, again.ledger(t)[payments.Keyed], once)
-	repeat := again.pay(t, "k1")
+	repeat := again.payUntil(t, "k1")
 	assert.Equal(t, repeat.Body, first.Body)
 	assert.True(t, repeat.replayed(), "it is a replay")
 	assert.Equal(t, again.ledger(t)[payments.Keyed], once)
@@ -132,7 +132,7 @@ func TestPortZeroIsAFreePortForEachDemo(t *testing.T) {
 	t.Parallel()
 	one, two := startDemo(t), startDemo(t)
 	assert.True(t, one.url != two.url, "two addresses")
-	one.pay(t, "k1")
+	one.payUntil(t, "k1")
 	assert.Equal(t, one.ledger(t)[payments.Keyed], once)
 	assert.Equal(t, two.ledger(t)[payments.Keyed], payments.Account{})
 }
@@ -211,22 +211,21 @@ func TestNoConnectionIsUsedTwice(t *testing.T) {
 func TestTheLogShowsWhatSemelSaidAndNoKey(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--verbose")
-	d.pay(t, "canary-7f3a")
-	d.pay(t, "canary-7f3a")
+	d.payUntil(t, "canary-7f3a")
+	d.payUntil(t, "canary-7f3a")
 	var log string
 	assert.Eventually(t, "the lines of both requests", func() bool {
 		log = d.send(t, http.MethodGet, "/demo/log", "").Body
-		return strings.Count(log, "semel: request") == 2
+		return strings.Contains(log, `\"outcome\":\"executed\"`) && strings.Contains(log, `\"outcome\":\"replayed\"`)
 	})
-	assert.Contains(t, log, `\"outcome\":\"replayed\"`)
-	assert.Eventually(t, "both lines are printed", func() bool { return strings.Count(d.log(), "semel: request") == 2 })
+	assert.Eventually(t, "both lines are printed", func() bool { return strings.Count(d.log(), "semel: request") >= 2 })
 	assert.True(t, !strings.Contains(log+d.log(), "canary"), "the key is in no log")
 }
 
 func TestKeysAreLoggedWhenThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t, "--verbose", "--log-keys")
-	d.pay(t, "canary-7f3a")
+	d.payUntil(t, "canary-7f3a")
 	assert.Eventually(t, "the key in the log", func() bool {
 		return strings.Contains(d.log(), `"idempotency_key":"canary-7f3a"`)
 	})
