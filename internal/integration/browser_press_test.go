@@ -110,6 +110,13 @@ func (b tab) pressTwice(value string) {
 	evaluate[bool](b, fmt.Sprintf("window.pressed === true && document.querySelector(%q).click() === undefined", button(value)))
 }
 
+// patient makes the tills of the page as it is wait for an answer however slow
+// the machine is. The page loaded again has the usual patience.
+func (b tab) patient() {
+	b.t.Helper()
+	evaluate[string](b, `document.querySelector("#shop").dataset.patience = "60000"`)
+}
+
 // shown is what a person would want to know of a page on which something did
 // not come.
 const shown = `[location.href, document.readyState, ...[...document.querySelectorAll(".till, .refusal, #stale, #run")]

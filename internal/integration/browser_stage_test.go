@@ -266,6 +266,7 @@ func TestStage(t *testing.T) {
 		b, d := s.open(t, true, "")
 		b.choose("slow")
 		key := b.text("#keyed [data-show=key]")
+		b.patient()
 		b.press("reload keyed")
 		b.waitFor("#keyed .tries li:nth-child(2)")
 		assert.Contains(t, b.text("#keyed .tries"), "page reloaded before the answer")

@@ -67,6 +67,9 @@ func (r *reader) press(do string, choices url.Values) {
 // ids are what differs from order to order and from run to run.
 var ids = regexp.MustCompile(`(send|key|as|process|attempt) [0-9a-f]+\b`)
 
+// sends are how many there were, which is more on a slow machine.
+var sends = regexp.MustCompile(`: \d+ sends in all`)
+
 // story returns what a till's diagram says, with no id in it, each sentence
 // once and sorted, for what two processes log at the same moment has no order;
 // and then why the order was charged as often as it was. Each sentence has its
@@ -90,7 +93,7 @@ func (r *reader) story(till string) string {
 	slices.Sort(said)
 	said = slices.Compact(said)
 	if why != nil {
-		said = append(said, why[1]+" "+why[2])
+		said = append(said, why[1]+" "+sends.ReplaceAllString(why[2], ""))
 	}
 	return till + "\n  " + strings.Join(said, "\n  ") + "\n"
 }
