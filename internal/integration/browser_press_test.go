@@ -43,16 +43,16 @@ func asAPerson(p *runtime.EvaluateParams) {
 func clicking(selector string) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		click := chromedp.Evaluate[string](fmt.Sprintf("(%s)(%q)", clickFunction, selector), asAPerson)
+		obstacle := "the page has not said why not"
 		for {
-			obstacle, err := click(ctx, target)
-			if err != nil || obstacle == "" {
-				return chromedp.Void{}, err
+			now, err := click(ctx, target)
+			if err != nil {
+				return chromedp.Void{}, fmt.Errorf("click %s: %s: %w", selector, obstacle, err)
 			}
-			select {
-			case <-time.After(betweenLooks):
-			case <-ctx.Done():
-				return chromedp.Void{}, fmt.Errorf("click %s: %s: %w", selector, obstacle, ctx.Err())
+			if obstacle = now; obstacle == "" {
+				return chromedp.Void{}, nil
 			}
+			time.Sleep(betweenLooks)
 		}
 	}
 }
