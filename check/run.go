@@ -169,13 +169,12 @@ func (r *run) pace(ctx context.Context) {
 	r.next = time.Now().Add(time.Duration(float64(time.Second) / r.cfg.RequestsPerSecond))
 }
 
-// asked is how long a reply asks to wait.
+// asked is how long a reply asks to wait: a second at least, also where it asks for
+// none or in another form, so that a limit is not run against without a pause.
 func (x Exchange) asked() time.Duration {
-	seconds, err := strconv.Atoi(x.ReplyHeader.Get("Retry-After"))
-	if err != nil {
-		seconds = 1
-	}
-	return time.Duration(seconds) * time.Second
+	// What is no number is read as 0, and one that is too large as the largest.
+	seconds, _ := strconv.Atoi(x.ReplyHeader.Get("Retry-After"))
+	return time.Second * time.Duration(min(max(seconds, 1), int(longestWait/time.Second)+1))
 }
 
 // wait waits, and reports whether ctx let it.

@@ -181,6 +181,27 @@ func TestAnAPIThatCarriesOutNothingIsToldAtOnce(t *testing.T) {
 	}
 }
 
+func TestALimitIsWaitedForWithPausesAndNotForLong(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[string]int{
+		"": 11, "0": 11, "-5": 11, "soon": 11, "1.5": 11, "1": 11, "4": 3,
+		"11": 1, "9223372036854775807": 1, "99999999999999999999999999": 1,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			report := reportOn(t, t.Context(), brokentest.None, Config{}, func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+				if requests++; requests > 100 {
+					return // the test ends: 200 is no 429
+				}
+				w.Header().Set("Retry-After", after)
+				w.WriteHeader(http.StatusTooManyRequests)
+			})
+			assert.Equal(t, requests, want, "requests, where Retry-After is %q", after)
+			assert.Contains(t, report.Setup, "it got 429 Too Many Requests")
+		})
+	}
+}
+
 func TestAReportOfARunThatEndedEarlySaysSo(t *testing.T) {
 	t.Parallel()
 	straight := func(api http.Handler, w http.ResponseWriter, r *http.Request) { api.ServeHTTP(w, r) }
