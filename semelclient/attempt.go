@@ -51,11 +51,13 @@ func (c *Client) send(ctx context.Context, t *task, target string, renew bool) t
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.AttemptTimeout)
 	defer cancel()
 	var w wire
-	ctx = context.WithValue(w.traced(ctx), attemptKey{}, attempt{t.in.Key, t.course.attempts})
+	resend := t.sent
+	t.sent++
+	ctx = context.WithValue(w.traced(ctx), attemptKey{}, attempt{t.in.Key, resend})
 	a := c.exchange(ctx, t, target, renew, &w)
 	if c.cfg.Observe != nil {
 		seen := Attempt{
-			Key: t.in.Key, Method: t.in.Method, URL: target, Resend: t.course.attempts, Written: a.written,
+			Key: t.in.Key, Method: t.in.Method, URL: target, Resend: resend, Written: a.written,
 			Err: a.err, Duration: time.Since(begun),
 		}
 		if a.reply != nil {

@@ -140,7 +140,8 @@ type task struct {
 	token  Hold
 	course course
 
-	lastTry time.Time // when the last attempt began; zero if this call made none
+	sent    int       // attempts of this call, whether or not they left
+	lastTry time.Time // when the last of them began; zero if there was none
 
 	last *reply
 	err  error

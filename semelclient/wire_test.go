@@ -2,6 +2,7 @@ package semelclient_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/semel-dev/semel/internal/assert"
@@ -141,6 +143,40 @@ func TestAConnectionThatCannotBeHadIsNoAttempt(t *testing.T) {
 	r := client.Do(t.Context(), in)
 	assert.Equal(t, r.Attempts, 0)
 	assert.Equal(t, r.Outcome, semelclient.NotApplied)
+}
+
+func TestAttemptsAreNumberedWhetherOrNotTheyLeft(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	t.Cleanup(server.Close)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	var told []int
+	refused := 2 // connections, before one is had
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		n, ok := semelclient.ResendCount(ctx)
+		assert.True(t, ok, "the context is that of an attempt")
+		told = append(told, n)
+		if refused--; refused >= 0 {
+			return nil, syscall.ECONNREFUSED
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	var seen []semelclient.Attempt
+	client, err := semelclient.New(new(semelclient.MemoryStore), semelclient.Config{
+		Transport: transport, Observe: func(a semelclient.Attempt) { seen = append(seen, a) },
+	})
+	assert.NoError(t, err)
+	in, err := client.Intend(t.Context(), http.MethodPost, server.URL, nil, nil)
+	assert.NoError(t, err)
+	r := client.Do(t.Context(), in)
+	assert.Equal(t, r.Outcome, semelclient.Applied)
+	assert.Equal(t, r.Attempts, 1, "written to a connection")
+	assert.Equal(t, told, []int{0, 1, 2}, "what a transport that traces is told")
+	for i, a := range seen {
+		assert.Equal(t, a.Resend, i)
+	}
+	assert.Equal(t, len(seen), 3)
 }
 
 func TestACertificateThatIsNotTrustedEndsIt(t *testing.T) {
