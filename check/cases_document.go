@@ -6,15 +6,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-)
 
-// wellKnownPath is where rules for machines are looked for.
-const wellKnownPath = "/.well-known/idempotency"
+	"github.com/semel-dev/semel/internal/wellknown"
+)
 
 var retentionCases = []Case{
 	{
 		ID: "retention/document", Level: Practice, Title: "The rules are published for machines",
-		Sends:   "A GET of " + wellKnownPath + ".",
+		Sends:   "A GET of " + wellknown.Path + ".",
 		Expects: "A JSON document that says for how long keys are kept.",
 		Clause:  "N8, N14, N15: draft sections 2.3 and 2.5.2 ask for published rules; where is left open.",
 		Costs:   "A client that comes back after the retention pays again, and cannot know it.",
@@ -22,14 +21,14 @@ var retentionCases = []Case{
 		run: func(ctx context.Context, s *session) outcome {
 			doc, x := s.document(ctx)
 			if doc == nil {
-				return broken(Bytes, "%s got %s", wellKnownPath, x.result())
+				return broken(Bytes, "%s got %s", wellknown.Path, x.result())
 			}
 			return held(Bytes, "%d operations have rules there", len(doc.Endpoints))
 		},
 	},
 	{
 		ID: "retention/declared", Level: Practice, Title: "The operation is in the rules, with its retention",
-		Sends:   "A GET of " + wellKnownPath + ".",
+		Sends:   "A GET of " + wellknown.Path + ".",
 		Expects: "An entry for the operation with a retention of 24 hours or more.",
 		Clause:  "N15: draft section 2.5.2.",
 		Costs:   "Clients retry for a day; keys that live for less are no protection.",
@@ -45,7 +44,7 @@ var retentionCases = []Case{
 	},
 	{
 		ID: "retention/required", Level: Practice, Title: "What is said of missing keys is true",
-		Sends:   "The request without a key, and a GET of " + wellKnownPath + ".",
+		Sends:   "The request without a key, and a GET of " + wellknown.Path + ".",
 		Expects: "400 where the rules say that a key is required.",
 		Clause:  "N14: draft section 2.5.2; N21: section 2.7.",
 		Costs:   "A client that trusts the rules is unprotected.",
@@ -61,25 +60,14 @@ var retentionCases = []Case{
 	},
 }
 
-type published struct {
-	Endpoints []publishedEndpoint `json:"endpoints"`
-}
-
-type publishedEndpoint struct {
-	Methods   []string `json:"methods"`
-	Path      string   `json:"path"`
-	Required  bool     `json:"required"`
-	Retention int64    `json:"retention"`
-}
-
 // document reads the published rules, if there are any.
-func (s *session) document(ctx context.Context) (*published, Exchange) {
+func (s *session) document(ctx context.Context) (*wellknown.Document, Exchange) {
 	u, err := url.Parse(s.run.target.URL)
 	if err != nil {
 		return nil, Exchange{Err: err.Error()}
 	}
-	x := s.send(ctx, call{method: http.MethodGet, url: u.Scheme + "://" + u.Host + wellKnownPath})
-	var doc published
+	x := s.send(ctx, call{method: http.MethodGet, url: u.Scheme + "://" + u.Host + wellknown.Path})
+	var doc wellknown.Document
 	if x.Status != http.StatusOK || json.Unmarshal(x.ReplyBody, &doc) != nil || doc.Endpoints == nil {
 		return nil, x
 	}
@@ -87,34 +75,20 @@ func (s *session) document(ctx context.Context) (*published, Exchange) {
 }
 
 // declared is what the rules say of the operation under test.
-func (s *session) declared(ctx context.Context) (publishedEndpoint, *outcome) {
+func (s *session) declared(ctx context.Context) (wellknown.Endpoint, *outcome) {
 	doc, _ := s.document(ctx)
 	if doc == nil {
-		o := skip("no rules are published at %s", wellKnownPath)
-		return publishedEndpoint{}, &o
+		o := skip("no rules are published at %s", wellknown.Path)
+		return wellknown.Endpoint{}, &o
 	}
 	u, err := url.Parse(s.run.target.URL)
 	for _, e := range doc.Endpoints {
-		if err == nil && pathFits(e.Path, u.Path) {
+		if err == nil && e.Covers(s.run.target.Method, u.EscapedPath()) {
 			return e, nil
 		}
 	}
 	o := broken(Bytes, "the rules have no entry for the operation")
-	return publishedEndpoint{}, &o
-}
-
-// pathFits matches a path against a pattern with {names}.
-func pathFits(pattern, path string) bool {
-	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
-	if len(want) != len(got) {
-		return false
-	}
-	for i := range want {
-		if isName := strings.HasPrefix(want[i], "{") && strings.HasSuffix(want[i], "}"); want[i] != got[i] && !isName {
-			return false
-		}
-	}
-	return true
+	return wellknown.Endpoint{}, &o
 }
 
 var problemCases = []Case{

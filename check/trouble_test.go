@@ -15,6 +15,7 @@ import (
 	"github.com/semel-dev/semel/check/brokentest"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/memhttp"
+	"github.com/semel-dev/semel/internal/wellknown"
 )
 
 // reportOn runs the check in virtual time against an API that change stands before.
@@ -121,6 +122,23 @@ func TestARedirectionIsAnAnswerAndNeverFollowed(t *testing.T) {
 			f := found(t, report, "scope/authorization")
 			assert.Equal(t, f.Status, Pass, f.Says)
 		})
+	})
+}
+
+func TestTheRulesOfAnOperationAreFoundByMethodAndPattern(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		report := reportOn(t, t.Context(), brokentest.None, Config{Run: []string{"retention"}}, func(api http.Handler, w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == wellknown.Path {
+				io.WriteString(w, `{"endpoints":[{"methods":["DELETE"],"path":"/orders","retention":1},{"methods":["POST"],"path":"/{rest...}","required":true,"retention":86400}]}`)
+				return
+			}
+			api.ServeHTTP(w, r)
+		})
+		for _, id := range []string{"retention/declared", "retention/required"} {
+			f := found(t, report, id)
+			assert.Equal(t, f.Status, Pass, "%s: %s", id, f.Says)
+		}
 	})
 }
 

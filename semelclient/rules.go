@@ -7,14 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-)
 
-// wellKnownPath is where a service publishes its rules.
-const wellKnownPath = "/.well-known/idempotency"
+	"github.com/semel-dev/semel/internal/wellknown"
+)
 
 const (
 	// freshFor is how old an intent may be without a look at the rules: no
@@ -30,18 +28,6 @@ const (
 	// age is not known.
 	ahead = time.Minute
 )
-
-// rules are what a service publishes.
-type rules struct {
-	Endpoints []endpoint `json:"endpoints"`
-}
-
-// endpoint is the part of semelhttp's document that a client needs.
-type endpoint struct {
-	Methods   []string `json:"methods"`
-	Path      string   `json:"path"`
-	Retention int64    `json:"retention"` // seconds
-}
 
 // tooOld reports whether the service may have forgotten the key by the time that
 // an attempt that begins now has arrived. The error is a fault of asking for its
@@ -78,19 +64,19 @@ func (c *Client) retention(ctx context.Context, in Intent) (time.Duration, error
 	if err != nil {
 		return 0, err
 	}
-	ours := func(e endpoint) bool { return e.covers(in.Method, u.EscapedPath()) }
-	if d, ok := published.shortest(ours); ok {
+	ours := func(e wellknown.Endpoint) bool { return e.Covers(in.Method, u.EscapedPath()) }
+	if d, ok := shortest(published, ours); ok {
 		return d, nil
 	}
-	if d, ok := published.shortest(func(endpoint) bool { return true }); ok {
+	if d, ok := shortest(published, func(wellknown.Endpoint) bool { return true }); ok {
 		return d, nil
 	}
 	return c.cfg.Retention, nil
 }
 
 // shortest returns the shortest retention of the endpoints that count.
-func (r *rules) shortest(counts func(endpoint) bool) (d time.Duration, ok bool) {
-	for _, e := range r.Endpoints {
+func shortest(doc *wellknown.Document, counts func(wellknown.Endpoint) bool) (d time.Duration, ok bool) {
+	for _, e := range doc.Endpoints {
 		if e.Retention <= 0 || !counts(e) {
 			continue
 		}
@@ -124,7 +110,7 @@ func (r *rulesOf) set(f fetched) {
 
 // fetched is what came of fetching rules.
 type fetched struct {
-	doc *rules
+	doc *wellknown.Document
 	err error
 	at  time.Time
 }
@@ -140,7 +126,7 @@ func (f fetched) fresh() bool {
 
 // published returns the rules of an origin, which are empty if it publishes none.
 // Of many callers one fetches them.
-func (c *Client) published(ctx context.Context, from string) (*rules, error) {
+func (c *Client) published(ctx context.Context, from string) (*wellknown.Document, error) {
 	c.mu.Lock()
 	known := c.rules[from]
 	if known == nil {
@@ -167,10 +153,10 @@ func (c *Client) published(ctx context.Context, from string) (*rules, error) {
 	return doc, err
 }
 
-func (c *Client) fetchRules(ctx context.Context, from string) (*rules, error) {
+func (c *Client) fetchRules(ctx context.Context, from string) (*wellknown.Document, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.AttemptTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from+wellKnownPath, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from+wellknown.Path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -186,37 +172,11 @@ func (c *Client) fetchRules(ctx context.Context, from string) (*rules, error) {
 	case resp.StatusCode >= 500, isTransient(resp.StatusCode):
 		return nil, fmt.Errorf("the published rules cannot be read: %s", resp.Status)
 	}
-	doc := new(rules)
+	doc := new(wellknown.Document)
 	if resp.StatusCode != http.StatusOK || json.Unmarshal(body, doc) != nil {
 		doc.Endpoints = nil // it publishes none
 	}
 	return doc, nil
-}
-
-// covers reports whether a request is one of the endpoint. Its path is a pattern
-// of net/http: {name} stands for a segment, {name...} and a slash at the end for
-// the rest.
-func (e endpoint) covers(method, path string) bool {
-	if len(e.Methods) > 0 && !slices.Contains(e.Methods, method) {
-		return false
-	}
-	pattern, segments := strings.Split(e.Path, "/"), strings.Split(path, "/")
-	for i, p := range pattern {
-		last := i == len(pattern)-1
-		switch {
-		case last && (p == "" || p == "{$}" || strings.HasSuffix(p, "...}")):
-			return i < len(segments) && (p != "{$}" || segments[i] == "" && i == len(segments)-1)
-		case i >= len(segments):
-			return false
-		case strings.HasPrefix(p, "{") && strings.HasSuffix(p, "}"):
-			if segments[i] == "" {
-				return false
-			}
-		case p != segments[i]:
-			return false
-		}
-	}
-	return len(pattern) == len(segments)
 }
 
 // origin is scheme, host and port of a URL.

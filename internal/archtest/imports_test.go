@@ -24,11 +24,11 @@ var mayImport = map[string][]string{
 	"redisstore":                  {".", "internal/testhook"},
 	"sqlstore":                    {".", "migrate", "internal/sqltext", "internal/testhook"},
 	"storetest":                   {".", "internal/assert"},
-	"semelclient":                 {".", "idempotencykey", "internal/httpfield", "semelclient/retry"},
+	"semelclient":                 {".", "idempotencykey", "internal/httpfield", "internal/wellknown", "semelclient/retry"},
 	"semelclient/retry":           {"."},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey", "internal/httpfield"},
 	"semelotel":                   {"."},
-	"check":                       {},
+	"check":                       {"internal/wellknown"},
 	"check/brokentest":            {"idempotencykey"},
 	"internal/archtest":           {},
 	"internal/assert":             {},
@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"internal/testhook":           {},
 	"internal/testreport":         {},
 	"internal/vectors":            {"internal/assert"},
+	"internal/wellknown":          {},
 }
 
 // mayRequire is all that the library's module may require: each is small, and
