@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { World, given, lost, outcomes, status } from "./world.js";
+import { PAYMENT, World, given, lost, outcomes, status } from "./world.js";
 
 test("what each answer means", async () => {
   assert.ok(outcomes.answers.length > 50);
@@ -63,5 +63,24 @@ test("an intent is sent again while the service keeps its key, and not blind aft
     assert.equal(world.asked > 0, asked, `the rules are asked for: ${name}`);
     assert.equal(got.outcome, sent ? "applied" : "unknown", name);
     assert.equal(world.requests.length, sent ? 2 : 1, name);
+  }
+});
+
+test("which published rules are a request's own is told by its path and the pattern", async () => {
+  for (const { pattern, path, covered } of outcomes.paths) {
+    const world = new World(lost);
+    world.rules = status(200, {}, JSON.stringify({
+      endpoints: [{ methods: ["POST"], path: pattern, retention: 172800 }, { path: "/of/nobody", retention: 3600 }],
+    }));
+    const { tab } = world.open();
+    const stop = new AbortController();
+    const first = tab.intent(path, PAYMENT, { signal: stop.signal });
+    await world.settle();
+    stop.abort();
+    await first;
+    world.now += 7_200_000;
+    world.answers = [status(201)];
+    const { outcome } = await world.until(tab.intent(path, PAYMENT));
+    assert.equal(outcome, covered ? "applied" : "unknown", `${path} of ${pattern}`);
   }
 });
