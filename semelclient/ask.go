@@ -7,9 +7,9 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// ask puts the question of Config.Ask where the end is unknown.
+// ask puts the question of Config.AskFunc where the end is unknown.
 func (t *task) ask(ctx context.Context, end ending) ending {
-	question := t.client.cfg.Ask
+	question := t.client.cfg.AskFunc
 	if question == nil || ctx.Err() != nil {
 		return end
 	}
@@ -19,7 +19,7 @@ func (t *task) ask(ctx context.Context, end ending) ending {
 	outcome, err := question(ctx, t.in.clone())
 	switch {
 	case err != nil:
-		t.err = semel.NewError(CodeNoAnswer, err, "Config.Ask could not tell")
+		t.err = semel.NewError(CodeNoAnswer, err, "Config.AskFunc could not tell")
 	case outcome == Applied, outcome == NotApplied && !still:
 		t.last, t.err = nil, nil // it is not the reply that tells
 		return ending{outcome, ReasonAsked}

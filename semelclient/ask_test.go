@@ -34,7 +34,7 @@ func TestTheQuestionSettlesWhatIsUnknown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, _ := newClient(t, playing(tt.answer), func(c *semelclient.Config) {
 					c.Policy.MaxAttempts = 1
-					c.Ask = func(_ context.Context, in semelclient.Intent) (semelclient.Outcome, error) {
+					c.AskFunc = func(_ context.Context, in semelclient.Intent) (semelclient.Outcome, error) {
 						assert.Equal(t, string(in.Body), payment)
 						return tt.says, tt.err
 					}
@@ -60,7 +60,7 @@ func TestThereIsNoneCountsWhenNoAttemptIsOnItsWay(t *testing.T) {
 		s := playing(lost)
 		client, store := newClient(t, s, func(c *semelclient.Config) {
 			c.Policy.MaxAttempts = 1
-			c.Ask = func(context.Context, semelclient.Intent) (semelclient.Outcome, error) {
+			c.AskFunc = func(context.Context, semelclient.Intent) (semelclient.Outcome, error) {
 				return semelclient.NotApplied, nil
 			}
 		})

@@ -55,7 +55,7 @@ func (c *Client) send(ctx context.Context, t *task, target string, renew bool) t
 	t.sent++
 	ctx = context.WithValue(w.traced(ctx), attemptKey{}, attempt{t.in.Key, resend})
 	a := c.exchange(ctx, t, target, renew, &w)
-	if c.cfg.Observe != nil {
+	if c.cfg.ObserveFunc != nil {
 		seen := Attempt{
 			Key: t.in.Key, Method: t.in.Method, URL: target, Resend: resend, Written: a.written,
 			Err: a.err, Duration: time.Since(begun),
@@ -63,7 +63,7 @@ func (c *Client) send(ctx context.Context, t *task, target string, renew bool) t
 		if a.reply != nil {
 			seen.Status, seen.Replayed = a.reply.status, a.reply.replayed()
 		}
-		c.cfg.Observe(seen)
+		c.cfg.ObserveFunc(seen)
 	}
 	return a
 }
@@ -71,8 +71,8 @@ func (c *Client) send(ctx context.Context, t *task, target string, renew bool) t
 // exchange sends a request and reads its reply.
 func (c *Client) exchange(ctx context.Context, t *task, target string, renew bool, w *wire) tried {
 	req, err := t.request(ctx, target)
-	if err == nil && c.cfg.Authorize != nil {
-		err = c.cfg.Authorize(req, renew)
+	if err == nil && c.cfg.AuthorizeFunc != nil {
+		err = c.cfg.AuthorizeFunc(req, renew)
 	}
 	if err != nil {
 		return neverLeft(err)

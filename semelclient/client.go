@@ -120,7 +120,7 @@ type finished struct {
 
 func (c *Client) do(ctx context.Context, t *task) finished {
 	t.client = c
-	t.course = course{maxAttempts: c.cfg.Policy.MaxAttempts, mayRenew: c.cfg.Authorize != nil}
+	t.course = course{maxAttempts: c.cfg.Policy.MaxAttempts, mayRenew: c.cfg.AuthorizeFunc != nil}
 	if done, ok := t.hold(ctx); ok {
 		return done
 	}

@@ -35,16 +35,16 @@ type Config struct {
 	// reply's body included. Defaults 2 minutes and 30 seconds.
 	Deadline, AttemptTimeout time.Duration
 
-	// Authorize adds the credential to an attempt. It may change the headers
+	// AuthorizeFunc adds the credential to an attempt. It may change the headers
 	// and nothing else. With renew the last one was refused (401), and a new
 	// one is to be fetched. An error counts as an attempt that never left.
-	Authorize func(req *http.Request, renew bool) error
-	// Ask finds out in another way than by sending it again what became of an
+	AuthorizeFunc func(req *http.Request, renew bool) error
+	// AskFunc finds out in another way than by sending it again what became of an
 	// intent, for instance by GET /payments?reference=…, and returns Unknown if
 	// that does not tell. It is asked where Do would end as Unknown. Its
 	// NotApplied counts only where no attempt can still be on its way: see
 	// SettleAfter.
-	Ask func(ctx context.Context, in Intent) (Outcome, error)
+	AskFunc func(ctx context.Context, in Intent) (Outcome, error)
 	// SettleAfter is how long after it was sent an attempt may still take
 	// effect: the time the service works on a request, and that of the network.
 	// Default 10 minutes.
@@ -64,8 +64,8 @@ type Config struct {
 	// Parallel is how many intents Recover is at work on at once. Default 8.
 	Parallel int
 
-	// Observe is told of each attempt when it has ended. It must not block.
-	Observe func(Attempt)
+	// ObserveFunc is told of each attempt when it has ended. It must not block.
+	ObserveFunc func(Attempt)
 }
 
 // Attempt is one attempt of an intent, for logs and metrics.

@@ -8,7 +8,7 @@ import (
 // comes next and does nothing itself.
 type course struct {
 	maxAttempts int
-	mayRenew    bool // Config.Authorize is set
+	mayRenew    bool // Config.AuthorizeFunc is set
 
 	// open: an attempt, of this process or an earlier one, has no known end.
 	// Only a reply that is the key's own closes it (M2 is the same rule

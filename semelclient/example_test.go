@@ -16,7 +16,7 @@ func Example() {
 		w.WriteHeader(http.StatusCreated)
 	}))
 	defer bank.Close()
-	client, err := semelclient.New(new(semelclient.MemoryStore), semelclient.Config{Ask: lookUp})
+	client, err := semelclient.New(new(semelclient.MemoryStore), semelclient.Config{AskFunc: lookUp})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -24,7 +24,7 @@ type Intent struct {
 	// URL is absolute, and as the caller wrote it.
 	URL string
 	// Header is what is sent each time, with the key and without credentials,
-	// which Config.Authorize adds.
+	// which Config.AuthorizeFunc adds.
 	Header http.Header
 	Body   []byte
 	// Created is when it was stored, by the clock of the process that did.
@@ -81,7 +81,7 @@ func (c *Client) newIntent(method, target string, header http.Header, body []byt
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case slices.Contains(credentials, canonical):
-			return Intent{}, invalid("the header %s is a credential, and an intent is stored: set it in Config.Authorize", canonical)
+			return Intent{}, invalid("the header %s is a credential, and an intent is stored: set it in Config.AuthorizeFunc", canonical)
 		case slices.Contains(ofTransport, canonical):
 			return Intent{}, invalid("the header %s belongs to the connection", canonical)
 		}
@@ -127,7 +127,7 @@ func checkTarget(method, target string) error {
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return invalid("its URL is not an absolute http or https URL")
 	case u.User != nil:
-		return invalid("its URL has a credential, and an intent is stored: set it in Config.Authorize")
+		return invalid("its URL has a credential, and an intent is stored: set it in Config.AuthorizeFunc")
 	case strings.Contains(target, "#"):
 		return invalid("its URL has a fragment, which is never sent")
 	}

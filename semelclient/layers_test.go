@@ -28,7 +28,7 @@ func TestOfTwoClientsOneRetries(t *testing.T) {
 				other := playing(status(503), status(201))
 				tokens, _ := newClient(t, other)
 				client, _ := newClient(t, playing(status(201)), func(c *semelclient.Config) {
-					c.Authorize = func(req *http.Request, _ bool) error { return fetchToken(req, tokens.RoundTripper(), key) }
+					c.AuthorizeFunc = func(req *http.Request, _ bool) error { return fetchToken(req, tokens.RoundTripper(), key) }
 				})
 				assert.Equal(t, pay(t, client).Outcome, semelclient.Applied)
 				assert.Equal(t, len(other.requests()), 2, "it is sent again")

@@ -38,7 +38,7 @@ type Reason string
 const (
 	// ReasonReply: the service's reply says it.
 	ReasonReply Reason = "reply"
-	// ReasonAsked: Config.Ask says it.
+	// ReasonAsked: Config.AskFunc says it.
 	ReasonAsked Reason = "asked"
 	// ReasonGaveUp: the deadline or the attempts ran out, or the context ended.
 	// NotApplied with it means that no attempt left, or each was refused.

@@ -23,7 +23,7 @@ import (
 //
 // A body is read whole before the first byte leaves, and refused beyond
 // Config.MaxBody. Credentials in the request's headers are sent and not stored, so
-// a Client that recovers such intents needs Config.Authorize. Redirects are the
+// a Client that recovers such intents needs Config.AuthorizeFunc. Redirects are the
 // http.Client's; one that would carry the key to another origin is refused.
 //
 // All other requests are passed to Config.Transport as they are, once. So is an

@@ -73,7 +73,7 @@ func TestAnIntentThatNeverLeftIsNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := playing(status(201))
 		client, _ := newClient(t, s, func(c *semelclient.Config) {
-			c.Authorize = func(*http.Request, bool) error { return errLost }
+			c.AuthorizeFunc = func(*http.Request, bool) error { return errLost }
 		})
 		r := pay(t, client)
 		assert.Equal(t, r.Outcome, semelclient.NotApplied)
@@ -90,7 +90,7 @@ func TestARefusedCredentialIsRenewedAndTheKeyIsTheSame(t *testing.T) {
 		s := playing(status(401), status(503, "Retry-After", "1"), status(401), status(201))
 		var renewed int
 		client, _ := newClient(t, s, func(c *semelclient.Config) {
-			c.Authorize = func(req *http.Request, renew bool) error {
+			c.AuthorizeFunc = func(req *http.Request, renew bool) error {
 				if renew {
 					renewed++
 				}
@@ -108,7 +108,7 @@ func TestARefusedCredentialIsRenewedAndTheKeyIsTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := playing(status(401))
 		client, _ := newClient(t, s, func(c *semelclient.Config) {
-			c.Authorize = func(*http.Request, bool) error { return nil }
+			c.AuthorizeFunc = func(*http.Request, bool) error { return nil }
 		})
 		r := pay(t, client)
 		assert.Equal(t, r.Outcome, semelclient.NotApplied, "a renewed one that is refused too")

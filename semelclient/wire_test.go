@@ -111,7 +111,7 @@ func TestTransportAutoRetry(t *testing.T) {
 				defer transport.CloseIdleConnections()
 				client, err := semelclient.New(new(semelclient.MemoryStore), semelclient.Config{
 					Transport: transport, Policy: retry.Policy{MaxAttempts: 1}, KeyHeader: tt.custom,
-					Observe: func(a semelclient.Attempt) { observed.Add(int32(a.Written)) },
+					ObserveFunc: func(a semelclient.Attempt) { observed.Add(int32(a.Written)) },
 				})
 				assert.NoError(t, err)
 				send := func(header http.Header, body string) semelclient.Result {
@@ -164,7 +164,7 @@ func TestAttemptsAreNumberedWhetherOrNotTheyLeft(t *testing.T) {
 	}
 	var seen []semelclient.Attempt
 	client, err := semelclient.New(new(semelclient.MemoryStore), semelclient.Config{
-		Transport: transport, Observe: func(a semelclient.Attempt) { seen = append(seen, a) },
+		Transport: transport, ObserveFunc: func(a semelclient.Attempt) { seen = append(seen, a) },
 	})
 	assert.NoError(t, err)
 	in, err := client.Intend(t.Context(), http.MethodPost, server.URL, nil, nil)

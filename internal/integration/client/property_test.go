@@ -231,10 +231,10 @@ func life(t *testing.T, rt *rapid.T) semelclient.Outcome {
 	store := new(semelclient.MemoryStore)
 	cfg := semelclient.Config{
 		Transport: m, Policy: retry.Policy{MaxAttempts: rapid.IntRange(1, 6).Draw(rt, "attempts")},
-		Authorize: func(*http.Request, bool) error { return nil },
+		AuthorizeFunc: func(*http.Request, bool) error { return nil },
 	}
 	if rapid.Bool().Draw(rt, "asks") {
-		cfg.Ask = m.ask
+		cfg.AskFunc = m.ask
 	}
 	reported := 0
 	var in semelclient.Intent

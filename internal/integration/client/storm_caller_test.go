@@ -65,7 +65,7 @@ func caller() error {
 		return err
 	}
 	s.client, err = semelclient.New(store, semelclient.Config{
-		Transport: s.stamping(http.DefaultTransport), Policy: retry.Policy{Most: 2 * time.Second}, Observe: s.observe,
+		Transport: s.stamping(http.DefaultTransport), Policy: retry.Policy{Most: 2 * time.Second}, ObserveFunc: s.observe,
 	})
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg Config, stdout io.Writer) error {
 		// Each request has a connection of its own, so that it is seen who
 		// sends again.
 		Transport: p.watched(&http.Transport{DisableKeepAlives: true}),
-		Deadline:  patience, Observe: p.observe,
+		Deadline:  patience, ObserveFunc: p.observe,
 	})
 	if err != nil {
 		return err
