@@ -65,8 +65,7 @@ type Config struct {
 	Skip map[string]string
 	// Strict makes a broken SHOULD a failure.
 	Strict bool
-	// Seed chooses where replies are cut and how bodies are changed. Keys are
-	// always new.
+	// Seed chooses where replies are cut. Keys are always new.
 	Seed uint64
 	// RequestsPerSecond slows down all but the cases that send at once. 0: no limit.
 	RequestsPerSecond float64

@@ -20,7 +20,7 @@ func (s *Store) queueAudit(b *pgx.Batch, e *semel.AuditEntry) {
 		e.Attempt, int16(e.To), e.Audit.Actor, e.Audit.Reason, e.Audit.Override)
 }
 
-// Audits returns the settlements of a key, oldest first.
+// Audits returns the settlements and erasures of a key, oldest first.
 func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
 	var all []semel.AuditEntry
 	err := s.many(ctx, func(from pgx.CollectableRow) error {

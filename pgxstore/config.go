@@ -102,7 +102,7 @@ func (c *Config) complete() error {
 		{"MaxTxConns", &c.MaxTxConns, DefaultMaxTxConns},
 	} {
 		if *n.field < 0 {
-			return configError("%s is %d; it must be positive", n.name, *n.field)
+			return configError("%s is %d; it must not be negative", n.name, *n.field)
 		}
 		if *n.field == 0 {
 			*n.field = n.def

@@ -72,8 +72,8 @@ func (r *reply) code() string {
 }
 
 // again reports whether the reply says that the same key may be sent again, and
-// refused whether it says that it may not. Beside Semel's own problems that is
-// the two headers by which Stripe and Adyen say it.
+// never whether it says that it may not: a Semel by its problem, Stripe and Adyen
+// by a header each.
 func (r *reply) again() bool {
 	if r.says() != "" && r.problem != nil && r.problem.Code != "" {
 		return r.problem.Retry

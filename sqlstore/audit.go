@@ -20,7 +20,7 @@ func (s *Store) auditTx(ctx context.Context, tx *sql.Tx, e *semel.AuditEntry) er
 	return err
 }
 
-// Audits returns the settlements of a key, oldest first.
+// Audits returns the settlements and erasures of a key, oldest first.
 func (s *Store) Audits(ctx context.Context, scope, key string) ([]semel.AuditEntry, error) {
 	rows, err := s.handles.ownRead.QueryContext(ctx, s.sql.auditsOf, []byte(scope), []byte(key))
 	if err != nil {

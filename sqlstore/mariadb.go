@@ -33,9 +33,9 @@ func OpenMariaDB(driverName, dsn string) (*Handles, error) {
 	return openServer(driverName, dsn, d, own, business, ping)
 }
 
-// mariadbSession sets up a connection of the store's own. Locks on a table are
-// waited for apart from those on a row, and none for as long as the statement
-// may last.
+// mariadbSession sets up a connection of the store's own. MariaDB counts the wait
+// for a lock on a row, that for one on a table, and the statement apart: none
+// may last longer than the limit.
 func mariadbSession() []string {
 	limit := int(serverLimit.Seconds())
 	return []string{

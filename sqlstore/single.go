@@ -50,8 +50,9 @@ func (s *Store) alone(ctx context.Context, do func(q execer) error) error {
 	return s.write(ctx, func(tx *sql.Tx) (bool, error) { return true, do(tx) })
 }
 
-// tooLong is how long a claim may have waited for a rival's transaction, with
-// the time taken before, until its lease is renewed.
+// tooLong is how old a claim may be when it is returned. One that waited longer
+// for a rival's transaction, after its time was taken, is renewed first: a part
+// of its lease is over.
 const tooLong = time.Second
 
 // beginAlone claims a new key. Otherwise it returns the record there is, and no

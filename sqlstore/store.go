@@ -91,8 +91,9 @@ func New(ctx context.Context, h *Handles, cfg Config) (*Store, error) {
 }
 
 // Migrate brings the database to the schema that New wants. Several processes
-// may call it at once, and beside others at work. Errors match semel.ErrConfig, and migrate.ErrNewer, if a
-// later version of Semel was here, else semel.ErrStoreUnavailable.
+// may call it at once, and beside others at work. Errors match semel.ErrConfig,
+// and migrate.ErrNewer, if a later version of Semel was here, else
+// semel.ErrStoreUnavailable.
 func Migrate(ctx context.Context, h *Handles) error {
 	if err := h.check(); err != nil {
 		return err
@@ -159,8 +160,9 @@ func (s *Store) offset() int64 { return s.hooks.Offset().Microseconds() }
 
 // Begin claims p's key or says why it cannot be claimed. It reads first, so
 // that a replay writes nothing and waits for no writer; only a claim opens a
-// transaction, which reads again. A server claims a new key, or reads the
-// record there is, in one statement.
+// transaction, which reads again. A server claims a new key in one statement;
+// where there is a record PostgreSQL reads it in the same one, and MariaDB in
+// another.
 func (s *Store) Begin(ctx context.Context, p semel.BeginParams) (semel.BeginResult, error) {
 	seen, res, err := s.beginAlone(ctx, p)
 	if err != nil || res.Outcome != 0 {
