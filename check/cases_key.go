@@ -40,7 +40,7 @@ var keyCases = []Case{
 		run:    refusedKey(func(_ *run, c call) call { return c.under(`"` + newKey()) }),
 	},
 	{
-		ID: "key/control-characters", Level: Should, Title: "A key of bytes beyond ASCII is refused",
+		ID: "key/non-ascii", Level: Should, Title: "A key of bytes beyond ASCII is refused",
 		Sends: "The request with a key that holds the bytes of an umlaut.", Expects: "400, and nothing executed.",
 		Clause: "RFC 9651 section 3.3.3; N28: draft section 5.",
 		Costs:  "Two databases and two proxies read such bytes in different ways, and one key becomes two.",

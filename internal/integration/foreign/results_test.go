@@ -36,7 +36,7 @@ var results = []struct {
 	{"key/empty", check.Warn, check.Pass, "The same, for a field without a value. In quotes, as the draft writes keys, an empty one comes to the check of keys."},
 	{"key/twice", check.Warn, check.Warn, "One of two lines is read. The draft allows one item."},
 	{"key/unterminated", check.Warn, check.Pass, "Refused, and nothing is charged; but with a 500, which asks a client to try again. A check of one's own may refuse with a 400."},
-	{"key/control-characters", check.Warn, check.Pass, "The same."},
+	{"key/non-ascii", check.Warn, check.Pass, "The same."},
 	{"key/255", check.Warn, check.Pass, "By design: a key is 36 characters long unless one sets another check. Not in the draft."},
 	{"replay/marked", check.Warn, check.Warn, "Nothing in the reply says that it is given again. Not in the draft."},
 	{"retention/document", check.Warn, check.Warn, "Where rules are published the draft leaves open; keys live for 30 minutes unless set otherwise."},
