@@ -35,12 +35,8 @@ type run struct {
 	shared shared
 }
 
-const (
-	defaultTimeout        = 15 * time.Minute
-	defaultRequestTimeout = 30 * time.Second
-	// longestWait is how long in all the Retry-After of one request is waited for.
-	longestWait = 10 * time.Second
-)
+// longestWait is how long in all the Retry-After of one request is waited for.
+const longestWait = 10 * time.Second
 
 // Run tests a target. The error is for a target or config that makes no sense, or
 // that of a ctx that ended early: the report then holds what was found until
@@ -54,8 +50,8 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Timeout = cmp.Or(cfg.Timeout, defaultTimeout)
-	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, defaultRequestTimeout)
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
+	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, DefaultRequestTimeout)
 	began := time.Now()
 	r := &run{target: t, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), step: 1}
 	transport := r.newTransport(r.dial)

@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+// The defaults of Target and Config.
+const (
+	DefaultKeyHeader      = "Idempotency-Key"
+	DefaultTimeout        = 15 * time.Minute
+	DefaultRequestTimeout = 30 * time.Second
+)
+
 // Target is the operation under test.
 type Target struct {
 	// Method is POST when empty.
@@ -40,7 +47,7 @@ type Target struct {
 	// Ignore names leaves of a reply that say nothing of which execution it comes
 	// from, such as the id of the request: JSON pointers, or "Location".
 	Ignore []string
-	// KeyHeader is the field that carries the key: Idempotency-Key when empty.
+	// KeyHeader is the field that carries the key. Default DefaultKeyHeader.
 	KeyHeader string
 	// BareKeys sends keys without the quotes of a structured field's string.
 	BareKeys bool
@@ -70,9 +77,10 @@ type Config struct {
 	// RequestsPerSecond slows down all but the cases that send at once. 0: no limit.
 	RequestsPerSecond float64
 	// Timeout is how long all may take: what was found by then is reported.
-	// Default 15 minutes.
+	// Default DefaultTimeout.
 	Timeout time.Duration
-	// RequestTimeout is how long a request may take. Default 30 s.
+	// RequestTimeout is how long a request may take. Default
+	// DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// DialContextFunc connects to the API, for one that listens on a Unix socket.
 	DialContextFunc func(ctx context.Context, network, address string) (net.Conn, error)
@@ -85,7 +93,7 @@ func (t Target) withDefaults() (Target, error) {
 		t.Method = http.MethodPost
 	}
 	if t.KeyHeader == "" {
-		t.KeyHeader = "Idempotency-Key"
+		t.KeyHeader = DefaultKeyHeader
 	}
 	if err := checkURL("URL", t.URL); err != nil {
 		return t, err

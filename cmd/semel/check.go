@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -226,5 +225,8 @@ func onlyHere(t check.Target) error {
 }
 
 func defaultCheckOptions() checkOptions {
-	return checkOptions{Request: http.MethodPost, KeyHeader: "Idempotency-Key", Seed: 1, Timeout: 15 * time.Minute, RequestTimeout: 30 * time.Second}
+	return checkOptions{
+		Request: http.MethodPost, KeyHeader: check.DefaultKeyHeader, Seed: 1,
+		Timeout: check.DefaultTimeout, RequestTimeout: check.DefaultRequestTimeout,
+	}
 }
