@@ -21,9 +21,12 @@ type Route struct {
 	// as "/orders/{id}". Default "/", everything below.
 	Path string
 	// Methods that are protected, and published as that whether the mux serves
-	// them or not; others pass through. GET, HEAD, OPTIONS,
-	// TRACE and CONNECT never need a key and are refused. Default POST and
-	// PATCH, which are not idempotent by RFC 9110.
+	// them or not. A request with any other method reaches the handler all the
+	// same, unprotected: each of them runs, and semel.OperationFrom says that
+	// there is no operation. So mount a handler for its methods only, such as
+	// mux.Handle("POST /orders", h). GET, HEAD, OPTIONS, TRACE and CONNECT
+	// never need a key and are refused here. Default POST and PATCH, which are
+	// not idempotent by RFC 9110.
 	Methods []string
 	// KeyOptional lets a request without a key through, unprotected.
 	KeyOptional bool
@@ -153,7 +156,8 @@ var _ http.Handler = (*protected)(nil)
 
 // Protect returns next behind the middleware, as the route that is described.
 // Requests with other methods, without a key where it is optional, and gRPC go
-// straight to next. Errors match semel.ErrConfig and name the field.
+// straight to next: they run each time, and semel.OperationFrom returns false.
+// Errors match semel.ErrConfig and name the field.
 func (m *Middleware) Protect(next http.Handler, route Route) (http.Handler, error) {
 	if next == nil {
 		return nil, configError("next", "is required: the handler to protect")

@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,4 +249,54 @@ func TestTheProgramOfTheSQLitePageDoesWhatItSays(t *testing.T) {
 	assert.Equal(t, again.header.Get("Semel-Outcome"), "replayed", "the repeat after a restart")
 	assert.Equal(t, again.body, first.body, "the repeat after a restart")
 	assert.Equal(t, orders(), `["book"]`+"\n", "orders")
+}
+
+const ownModule = "github.com/semel-dev/semel"
+
+var (
+	// replaceLine points a program to one of the modules here, which have no
+	// release that "go get" would find.
+	replaceLine = regexp.MustCompile(`(?m)^go mod edit -replace (\S+)=\.\./semel(\S*)(?: .*)?$`)
+	ownImport   = regexp.MustCompile(`"(github\.com/semel-dev/semel[^"]*)"`)
+)
+
+// A page that says how to get the modules of its programs points to each module
+// of Semel that they import, where it is.
+func TestEachModuleOfSemelThatAProgramImportsIsPointedTo(t *testing.T) {
+	t.Parallel()
+	modules := make(map[string]string) // path to folder
+	for _, path := range files(t, ".mod") {
+		name, ok := strings.CutPrefix(strings.SplitN(read(t, path), "\n", 2)[0], "module ")
+		assert.True(t, ok, "%s begins with its module", path)
+		modules[name] = strings.TrimPrefix(filepath.Join("/", filepath.Dir(path)), "/")
+	}
+	pages := 0
+	for _, d := range documents(t) {
+		pointed := make(map[string]bool)
+		for _, b := range d.blocks("sh") {
+			assert.True(t, !strings.Contains(b.text, "go get "+ownModule), "%s gets a module that has no release", d.path)
+			for _, m := range replaceLine.FindAllStringSubmatch(b.text, -1) {
+				folder, ok := modules[m[1]]
+				assert.True(t, ok && "/"+folder == "/"+strings.TrimPrefix(m[2], "/"), "%s: %s", d.path, m[0])
+				pointed[m[1]] = true
+			}
+		}
+		if len(pointed) == 0 {
+			continue // it leaves that to another page
+		}
+		pages++
+		for _, b := range d.blocks("go") {
+			if !strings.HasPrefix(b.text, "package ") {
+				continue
+			}
+			for _, m := range ownImport.FindAllStringSubmatch(b.text, -1) {
+				of := m[1]
+				for modules[of] == "" && of != ownModule {
+					of = path.Dir(of)
+				}
+				assert.True(t, pointed[of], "%s does not point to %s, which a program imports", d.path, of)
+			}
+		}
+	}
+	assert.True(t, pages >= 3, "pages that say how to get the modules: %d", pages)
 }

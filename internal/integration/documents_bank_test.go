@@ -29,7 +29,11 @@ type checkout struct {
 
 func (c checkout) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx := r.Context()
-	op, _ := semel.OperationFrom(ctx)
+	op, ok := semel.OperationFrom(ctx)
+	if !ok { // not protected, such as a GET: there is no id to charge under
+		http.Error(w, "only POST is taken here", http.StatusMethodNotAllowed)
+		return
+	}
 	status, err := c.charge(ctx, op.ID)
 	switch {
 	case err == nil && status == http.StatusCreated: // charged, by this attempt or an earlier one

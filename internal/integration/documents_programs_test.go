@@ -13,6 +13,7 @@ import (
 
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/internal/integration/services"
+	"github.com/semel-dev/semel/semelhttp"
 )
 
 // The programs of docs/open.md are built and run, each on a server.
@@ -84,6 +85,40 @@ func paid(t *testing.T, address, key string) (body, outcome string) {
 	return string(text), resp.Header.Get("Semel-Outcome")
 }
 
+// nothingElsePays sends what is no POST /payments, and asks for the rules.
+func nothingElsePays(t *testing.T, address string) {
+	t.Helper()
+	for target, want := range map[string]int{
+		"GET /":             http.StatusNotFound,
+		"GET /favicon.ico":  http.StatusNotFound,
+		"POST /":            http.StatusNotFound,
+		"POST /payments/1":  http.StatusNotFound,
+		"GET /payments":     http.StatusMethodNotAllowed,
+		"PATCH /payments":   http.StatusMethodNotAllowed,
+		"OPTIONS /payments": http.StatusMethodNotAllowed,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		status, body := answerTo(t, method, "http://"+address+path)
+		assert.Equal(t, status, want, target+": "+body)
+		assert.True(t, !strings.Contains(body, "payment "), "%s paid: %s", target, body)
+	}
+	status, body := answerTo(t, http.MethodGet, "http://"+address+semelhttp.WellKnownPath)
+	assert.Equal(t, status, http.StatusOK, "the rules: "+body)
+	assert.Contains(t, body, `"path": "/payments"`, "the rules")
+}
+
+func answerTo(t *testing.T, method, url string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	assert.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	assert.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	assert.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
 func TestTheProgramsThatOpenAStoreDoWhatThePageSays(t *testing.T) {
 	t.Parallel()
 	redis := func(cluster bool) func(t *testing.T) string {
@@ -118,6 +153,7 @@ func TestTheProgramsThatOpenAStoreDoWhatThePageSays(t *testing.T) {
 			t.Parallel()
 			program, setting := builtProgram(t, c.has), c.setting(t)
 			address, end := listening(t, program, setting)
+			nothingElsePays(t, address)
 			key := strings.ReplaceAll(name, " ", "-") // the Redis server is others' too
 			first, outcome := paid(t, address, key)
 			assert.Equal(t, outcome, "executed")
