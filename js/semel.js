@@ -49,6 +49,7 @@
  * @property {string} name
  * @property {number} resend 0 for the first try of a call, then 1, 2, …
  * @property {number} status of the reply, 0 if there was none
+ * @property {string} says what the service says of the key: Semel-Outcome, "" if it says nothing or the browser does not show it
  * @property {boolean} replayed
  * @property {Error | null} error why there was no reply
  * @property {number} duration in milliseconds
@@ -58,8 +59,8 @@
  * How an intent is sent.
  * @typedef {object} SendOptions
  * @property {AbortSignal} [signal] ends the call at once, with what is known then; the request itself may arrive all the same
- * @property {number} [deadline] milliseconds for the whole call; default two minutes
- * @property {number} [attemptTimeout] milliseconds for each try, its reply's body included; default 30 seconds
+ * @property {number} [deadline] milliseconds for the whole call, at most 2147483647 (24 days); default two minutes
+ * @property {number} [attemptTimeout] milliseconds for each try, its reply's body included, at most as many; default 30 seconds
  * @property {number} [retention] milliseconds the service keeps a key, where it publishes nothing; default a day
  * @property {RequestCredentials} [credentials] of fetch; default "same-origin"
  * @property {(renew: boolean) => HeadersInit | Promise<HeadersInit>} [authorize] headers for each try that are not kept,
@@ -119,6 +120,7 @@ const FRESH_FOR = MINUTE; // no service forgets a key within it
 const BLIND_FOR = HOUR; // how old an intent may be that is sent while the rules cannot be read
 const AHEAD = MINUTE; // how far an intent's clock may be ahead of ours
 const RULES_FOR = 5 * MINUTE;
+const LONGEST = 2 ** 31 - 1; // a browser's timer for more fires at once
 
 // How long a tab remembers what was applied. A name of the application's means
 // one thing for ever, so only room is a reason to forget it. Without one, the same
@@ -625,9 +627,47 @@ function bodyOf(body) {
   }
   const plain = Array.isArray(body) || [Object.prototype, null].includes(Object.getPrototypeOf(body));
   if (typeof body === "object" && plain) {
-    return { text: JSON.stringify(body), media: "application/json" };
+    return { text: jsonOf(body), media: "application/json" };
   }
   throw invalid("the body is to be kept byte for byte: a string, a URLSearchParams, or an object for JSON");
+}
+
+/** @param {object} body */
+function jsonOf(body) {
+  let text;
+  try {
+    text = JSON.stringify(body);
+  } catch (error) {
+    throw invalid("the body cannot be written as JSON", error);
+  }
+  if (text === undefined) {
+    throw invalid("the body's toJSON gives nothing that could be sent");
+  }
+  return text;
+}
+
+/**
+ * How an intent is sent, if it can be sent like that.
+ * @template {SendOptions} T
+ * @param {T} options
+ * @returns {T}
+ */
+function checked(options) {
+  if (typeof options !== "object" || options === null) {
+    throw invalid("the options are to be an object");
+  }
+  for (const [field, most] of /** @type {const} */ ([["deadline", LONGEST], ["attemptTimeout", LONGEST], ["retention", Infinity]])) {
+    const ms = options[field];
+    if (ms !== undefined && !(typeof ms === "number" && ms > 0 && ms <= most)) {
+      throw invalid(`${field} is to be a number of milliseconds above 0${most < Infinity ? ` and at most ${most}` : ""}, and is ${typeof ms === "number" ? ms : "none"}`);
+    }
+  }
+  for (const field of /** @type {const} */ (["authorize", "observe"])) {
+    if (options[field] !== undefined && typeof options[field] !== "function") {
+      throw invalid(`${field} is to be a function`);
+    }
+  }
+  return options;
 }
 
 /**
@@ -637,7 +677,7 @@ function bodyOf(body) {
 function keyIn(line) {
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/.exec(line);
   const key = quoted ? quoted[1].replace(/\\(.)/g, "$1") : line;
-  if (key.length < 1 || key.length > 255 || (!quoted && !/^[!#-+\--~]+$/.test(line))) {
+  if (key.length < 1 || key.length > 255 || (!quoted && !/^[!#-+\--:<-[\]-~]+$/.test(line))) {
     throw invalid(`the ${KEY_HEADER} given is no key of 1 to 255 characters in quotes`);
   }
   return key;
@@ -700,7 +740,7 @@ export class Tab {
    */
   intent(url, body, options = {}) {
     try {
-      const request = this.#request(url, body, options);
+      const request = this.#request(url, body, checked(options));
       const under = this.#running.get(request.name);
       if (!under) {
         return this.#begin(request, options, () => this.#take(request, options));
@@ -710,7 +750,7 @@ export class Tab {
       }
       return under.promise;
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.reject(error instanceof IntentError ? error : invalid("the request cannot be read", error));
     }
   }
 
@@ -721,21 +761,42 @@ export class Tab {
    */
   pending() {
     return this.#all()
-      .filter((kept) => !kept.settled)
+      .whole.filter((kept) => !kept.settled)
       .map(({ name, key, method, url, created }) => ({ name, key, method, url, created: new Date(created) }));
   }
 
   /**
+   * What this tab knows of an intent, and sends nothing: the result if it is
+   * settled, "unknown" while it is open, null if nothing is kept under the name. A
+   * page shows it when it has loaded. It throws an IntentError where the storage
+   * cannot be used (intent_store) or what is kept cannot be read (intent_damaged).
+   * @param {string} name
+   * @returns {Result | null}
+   */
+  known(name) {
+    this.#prune();
+    const kept = this.#read(name);
+    return kept && this.#told(kept, kept.settled ?? OPEN);
+  }
+
+  /**
    * Goes on with all that is pending, each with its key, as a page does when it
-   * has loaded. It rejects where sessionStorage cannot be used.
+   * has loaded. What is kept and cannot be read is not sent: it is among the
+   * results as "unknown", with an IntentError (intent_damaged). It rejects where
+   * sessionStorage cannot be used (intent_store), and for options that cannot be
+   * used (intent_invalid).
    * @param {SendOptions} [options]
    * @returns {Promise<Result[]>}
    */
   async resume(options = {}) {
-    const open = this.#all().filter((kept) => !kept.settled);
-    return Promise.all(
-      open.map((kept) => this.#running.get(kept.name)?.promise ?? this.#begin(kept, options, () => ({ kept, open: true }))),
-    );
+    checked(options);
+    const { whole, damaged } = this.#all();
+    const goOn = (/** @type {Kept} */ kept) =>
+      this.#running.get(kept.name)?.promise ?? this.#begin(kept, options, () => ({ kept, open: true }));
+    return Promise.all([
+      ...whole.filter((kept) => !kept.settled).map(goOn),
+      ...damaged.map((name) => ({ ...this.#told({ name, key: "" }, { ...OPEN, reason: "store" }), error: damage(name) })),
+    ]);
   }
 
   /**
@@ -761,7 +822,7 @@ export class Tab {
     const run = async () => {
       const { kept, open } = take();
       if (kept.settled) {
-        return this.#toldAgain(kept, kept.settled);
+        return this.#told(kept, kept.settled);
       }
       return new Call(this.#window, this.#shared(kept), kept, open, options).run((settled) => this.#settle(kept, settled));
     };
@@ -810,11 +871,6 @@ export class Tab {
     headers.delete(KEY_HEADER);
     if (line !== null) {
       keyIn(line);
-    }
-    for (const field of /** @type {const} */ (["deadline", "attemptTimeout", "retention"])) {
-      if (options[field] !== undefined && !(Number(options[field]) > 0)) {
-        throw invalid(`${field} is not a number of milliseconds above zero`);
-      }
     }
     const { name = `${method} ${target.href} ${text ?? ""}` } = options;
     if (typeof name !== "string" || name === "") {
@@ -913,16 +969,14 @@ export class Tab {
   }
 
   /**
-   * @param {Kept} kept
+   * What is known without a request.
+   * @param {Pick<Kept, "key" | "name">} kept
    * @param {Settlement} settled
    * @returns {Result}
    */
-  #toldAgain(kept, settled) {
-    const { outcome, reason, status, body } = settled;
-    return {
-      outcome, reason, status, body, headers: new Headers(settled.headers),
-      replayed: true, tries: 0, key: kept.key, name: kept.name, error: null,
-    };
+  #told({ key, name }, { outcome, reason, status, headers, body }) {
+    const replayed = outcome === "applied";
+    return { outcome, reason, status, body, headers: new Headers(headers), replayed, tries: 0, key, name, error: null };
   }
 
   // The tab's storage.
@@ -965,9 +1019,9 @@ export class Tab {
     if (text === null) {
       return null;
     }
-    const kept = parse(text);
+    const kept = parse(name, text);
     if (!kept) {
-      throw new IntentError("intent_damaged", `what is kept of the intent ${JSON.stringify(name)} cannot be read; nothing was sent`);
+      throw damage(name);
     }
     return kept;
   }
@@ -989,24 +1043,38 @@ export class Tab {
     }
   }
 
-  /** @param {string} name */
+  /**
+   * Removes an intent from both places: the page may have gone on with one that the
+   * tab had kept before.
+   * @param {string} name
+   */
   #remove(name) {
-    if (!this.#unkept.delete(name)) {
+    try {
       this.#stored((storage) => storage.removeItem(PREFIX + name));
+    } catch (error) {
+      if (!this.#unkept.has(name)) {
+        throw error;
+      }
     }
+    this.#unkept.delete(name);
   }
 
   /**
-   * All that can be read.
-   * @returns {Kept[]}
+   * All intents that can be read, and the names of those that cannot. What the page
+   * holds is newer than what the tab does.
+   * @returns {{whole: Kept[], damaged: string[]}}
    */
   #all() {
     const texts = this.#stored((storage) =>
       Array.from({ length: storage.length }, (_, i) => storage.key(i) ?? "")
         .filter((key) => key.startsWith(PREFIX))
-        .map((key) => storage.getItem(key) ?? ""),
+        .map((key) => /** @type {const} */ ([key.slice(PREFIX.length), storage.getItem(key) ?? ""])),
     );
-    return [...texts, ...this.#unkept.values()].map(parse).filter((kept) => kept !== null);
+    const read = [...new Map([...texts, ...this.#unkept])].map(([name, text]) => ({ name, kept: parse(name, text) }));
+    return {
+      whole: read.map(({ kept }) => kept).filter((kept) => kept !== null),
+      damaged: read.filter(({ kept }) => kept === null).map(({ name }) => name),
+    };
   }
 
   /**
@@ -1020,7 +1088,7 @@ export class Tab {
   /** Makes room: forgets what is past. */
   #prune() {
     try {
-      this.#all().filter((kept) => this.#isPast(kept)).forEach(({ name }) => this.#remove(name));
+      this.#all().whole.filter((kept) => this.#isPast(kept)).forEach(({ name }) => this.#remove(name));
     } catch {
       // Whoever reads or writes next says so.
     }
@@ -1064,32 +1132,70 @@ export class Tab {
 }
 
 /**
+ * The endpoints that a document publishes. One that semelclient would not read
+ * publishes none.
  * @param {string} body
  * @returns {Endpoint[]}
  */
 function endpointsIn(body) {
   try {
-    const { endpoints } = JSON.parse(body);
-    return Array.isArray(endpoints) ? endpoints : [];
+    const endpoints = JSON.parse(body).endpoints ?? [];
+    return Array.isArray(endpoints) && endpoints.every(isEndpoint) ? endpoints.filter((e) => e !== null) : [];
   } catch {
-    return []; // it publishes none
+    return [];
   }
 }
 
+/** @param {unknown} e */
+function isEndpoint(e) {
+  if (typeof e !== "object" || Array.isArray(e)) {
+    return false;
+  }
+  const { methods, path, retention } = /** @type {Record<string, unknown>} */ (e ?? {});
+  const isNumber = Number.isInteger(retention ?? 0) && Math.abs(Number(retention ?? 0)) < 2 ** 63;
+  return Array.isArray(methods ?? []) && areStrings(...(/** @type {unknown[]} */ (methods ?? []))) && areStrings(path ?? "") && isNumber;
+}
+
+/** @param {string} name */
+const damage = (name) =>
+  new IntentError("intent_damaged", `what is kept of the intent ${JSON.stringify(name)} cannot be read; nothing was sent`);
+
 /**
- * An intent as it was kept, or null if that is not what this is.
+ * What is known of an intent that is open.
+ * @type {Settlement}
+ */
+const OPEN = { outcome: "unknown", reason: "gave_up", status: 0, headers: [], body: "", at: 0 };
+
+/** @param {unknown[]} values */
+const areStrings = (...values) => values.every((v) => typeof v === "string");
+
+/**
+ * The intent that was kept under a name, or null if that is not what this is. What
+ * is read is sent, so nothing is taken on trust.
+ * @param {string} name
  * @param {string} text
  * @returns {Kept | null}
  */
-function parse(text) {
+function parse(name, text) {
   try {
     const kept = JSON.parse(text);
-    const whole = kept.version === 1 && [kept.name, kept.key, kept.line, kept.method, kept.url].every((v) => typeof v === "string") &&
-      (kept.body === null || typeof kept.body === "string") && Array.isArray(kept.headers) && typeof kept.created === "number";
-    return whole ? kept : null;
+    const { body, headers, settled = null } = kept;
+    new URL(kept.url); // this and the next throw for what cannot be sent
+    new Headers(headers);
+    const whole = kept.version === 1 && kept.name === name && areStrings(kept.method, kept.url) && keyIn(kept.line) === kept.key &&
+      (body === null || areStrings(body)) && Array.isArray(headers) && Number.isFinite(kept.created) &&
+      (settled === null || isSettlement(settled));
+    return whole ? { ...kept, settled } : null;
   } catch {
     return null;
   }
+}
+
+/** @param {Settlement} s */
+function isSettlement(s) {
+  new Headers(s.headers);
+  return ["applied", "not-applied"].includes(s.outcome) && areStrings(s.reason, s.body) && Array.isArray(s.headers) &&
+    Number.isInteger(s.status) && Number.isFinite(s.at);
 }
 
 /** One call: an intent is sent until there is an end or no time is left. semelclient/run.go */
@@ -1230,7 +1336,8 @@ class Call {
     const { kept, error } = this;
     try {
       this.options.observe?.({
-        key: kept.key, name: kept.name, resend, status: reply?.status ?? 0, replayed: reply !== null && isReplay(reply), error, duration,
+        key: kept.key, name: kept.name, resend, status: reply?.status ?? 0, says: reply ? says(reply) : "",
+        replayed: reply !== null && isReplay(reply), error, duration,
       });
     } catch (fault) {
       // It is the page's, and no matter of the intent.
@@ -1374,6 +1481,7 @@ const asError = (error) => (error instanceof Error ? error : new Error(String(er
 const tab = new Tab();
 
 export const intent = tab.intent.bind(tab);
+export const known = tab.known.bind(tab);
 export const pending = tab.pending.bind(tab);
 export const resume = tab.resume.bind(tab);
 export const forget = tab.forget.bind(tab);

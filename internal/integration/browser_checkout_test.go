@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 
@@ -274,19 +275,34 @@ func TestTheShopOfTheBrowserDocument(t *testing.T) {
 		t.Helper()
 		b.becomes(`document.querySelector("[role=status]").textContent === "` + text + `"`)
 	}
-	payments := func() string {
+	payments := func(key string) string {
 		t.Helper()
-		return demo{t: t, base: base}.pay("/payments", "another").Body
+		return demo{t: t, base: base}.pay("/payments", key).Body
 	}
 
 	b.open(base)
+	said("Nothing was sent from this tab.")
 	evaluate[bool](b, `document.querySelector("button").click() ?? document.querySelector("button").click() ?? true`)
 	said("Paid. Thank you.")
 	b.do("reload", chromedp.Reload())
-	said("")
+	said("Paid. Thank you.")
 	evaluate[bool](b, `document.querySelector("button").click() ?? true`)
 	said("Paid. Thank you.")
-	assert.Equal(t, payments(), "payment 2\n", "the page made one")
+	assert.Equal(t, payments("another"), "payment 2\n", "the page made one")
+
+	// As if the reload had come before the answer. What is asked is shown for as
+	// long as nothing has come back.
+	evaluate[bool](b, `sessionStorage.setItem("semel:order 17",
+		JSON.stringify({ ...JSON.parse(sessionStorage.getItem("semel:order 17")), settled: null })) ?? true`)
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `window.told = []; const send = fetch;
+		window.fetch = (...request) => { told.push(document.querySelector("[role=status]").textContent); return send(...request); }`,
+	})
+	assert.NoError(t, err)
+	b.do("reload", chromedp.Reload())
+	said("Paid. Thank you.")
+	assert.Equal(t, evaluate[string](b, `told.join()`), "Checking …", "while it asks")
+	assert.Equal(t, payments("a-third"), "payment 3\n", "the page made no second one")
 
 	evaluate[bool](b, `sessionStorage.setItem("semel:order 17", "damaged") ?? document.querySelector("button").click() ?? true`)
 	b.becomes(`document.querySelector("[role=status]").textContent.startsWith("Nothing was sent: semel: ")`)

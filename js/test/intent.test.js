@@ -397,9 +397,9 @@ test("observe is told of each try, and what it throws changes nothing", async ()
     },
   });
   assert.deepEqual(seen, [
-    { key, name: "order 17", resend: 0, status: 0, replayed: false, failed: true },
-    { key, name: "order 17", resend: 1, status: 409, replayed: false, failed: false },
-    { key, name: "order 17", resend: 2, status: 201, replayed: true, failed: false },
+    { key, name: "order 17", resend: 0, status: 0, says: "", replayed: false, failed: true },
+    { key, name: "order 17", resend: 1, status: 409, says: "in-progress", replayed: false, failed: false },
+    { key, name: "order 17", resend: 2, status: 201, says: "replayed", replayed: true, failed: false },
   ]);
   await world.pass(1);
   assert.deepEqual(page.thrown, Array(3).fill("the page's own"), "it is not swallowed either");
@@ -437,4 +437,55 @@ test("the rules of a service are asked for once by all, and again when they coul
   world.now += 7200_000;
   await Promise.all(page.tab.pending().map(({ name }) => page.paid({ name })));
   assert.equal(world.asked, 1);
+});
+
+test("rules that semelclient would not read are none, and an intent is sent for all that", async () => {
+  const read = (endpoints) => JSON.stringify({ endpoints });
+  for (const [rules, sent] of [
+    [read([null]), true],
+    [read([5]), true],
+    [read([[]]), true],
+    [read({ length: 1 }), true],
+    [read(null), true],
+    ["null", true],
+    [read([{ path: 5, retention: 3600 }]), true],
+    [read([{ path: "/payments", methods: 5, retention: 3600 }]), true],
+    [read([{ path: "/payments", methods: [5], retention: 3600 }]), true],
+    [read([{ path: "/payments", retention: "3600" }]), true],
+    [read([{ path: "/payments", retention: 3600.5 }]), true],
+    ['{"endpoints":[{"path":"/payments","retention":1e99}]}', true],
+    [read([null, { path: "/payments", methods: null, retention: 3600 }]), false],
+    [read([{ retention: 3600 }]), false],
+  ]) {
+    const world = new World(lost);
+    const page = world.open();
+    await page.tried(order);
+    await world.pass(3700_000);
+    world.rules = status(200, {}, rules);
+    world.answers = [status(201)];
+    const got = await page.reload().paid(order);
+    assert.deepEqual([got.outcome, got.reason], sent ? ["applied", "reply"] : ["unknown", "too_old"], rules);
+  }
+});
+
+test("what is known of an intent is told without a request", async () => {
+  const world = new World(lost);
+  const page = world.open();
+  assert.equal(page.tab.known("order 17"), null);
+  const { key } = await page.tried(order);
+  const open = page.reload().tab.known("order 17");
+  assert.deepEqual([open.outcome, open.key, open.tries, open.replayed], ["unknown", key, 0, false]);
+  world.answers = [status(201, { Location: "/payments/1" })];
+  await page.paid(order);
+  const paid = page.reload().tab.known("order 17");
+  assert.deepEqual([paid.outcome, paid.key, paid.status, paid.headers.get("Location"), paid.body], ["applied", key, 201, "/payments/1", "status 201"]);
+  assert.equal(world.requests.length, 2);
+  world.now += 25 * 3600_000;
+  assert.equal(page.tab.known("order 17"), null, "it is remembered for a day");
+});
+
+test("the longest times are those of a browser's timer", async () => {
+  const world = new World(silent);
+  const got = await world.open().paid({ deadline: 2 ** 31 - 1, attemptTimeout: 2 ** 31 - 1 });
+  assert.deepEqual([got.tries, world.now], [1, 2 ** 31 - 1]);
 });

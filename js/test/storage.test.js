@@ -94,7 +94,12 @@ test("what is kept and cannot be read is never sent, until it is forgotten", asy
   page.pay(order);
   await world.pass(1);
   const whole = JSON.parse(page.sessionStorage.getItem("semel:order 17"));
-  for (const damaged of ["", "{", "null", "[]", JSON.stringify({ ...whole, version: 2 }), JSON.stringify({ ...whole, key: 7 }), JSON.stringify({ ...whole, body: {} })]) {
+  const settled = { outcome: "applied", reason: "reply", status: 201, headers: [], body: "", at: 0 };
+  for (const damaged of ["", "{", "null", "[]", ...[
+    { version: 2 }, { key: 7 }, { key: "another" }, { body: {} }, { name: "order 18" }, { url: "nonsense" }, { line: '"a\nb' },
+    { headers: [1] }, { headers: [["a b", "c"]] }, { created: null }, { settled: {} }, { settled: { ...settled, headers: [1] } },
+    { settled: { ...settled, outcome: "unknown" } }, { settled: { ...settled, status: "201" } },
+  ].map((change) => JSON.stringify({ ...whole, ...change }))]) {
     const next = page.duplicate();
     next.sessionStorage.setItem("semel:order 17", damaged);
     next.sessionStorage.setItem("basket", "{not ours");
@@ -111,6 +116,8 @@ test("what cannot be an intent is refused, and nothing is sent or kept", async (
   const world = new World(status(201));
   const page = world.open();
   const call = (url, body, options) => page.tab.intent(url, body, options);
+  const circle = {};
+  circle.itself = circle;
   for (const [what, promise] of Object.entries({
     "a GET": call("/payments", null, { method: "get" }),
     "a method with a blank": call("/payments", null, { method: "A B" }),
@@ -129,9 +136,25 @@ test("what cannot be an intent is refused, and nothing is sent or kept", async (
     "an empty name": call("/payments", PAYMENT, { name: "" }),
     "a name that is no string": call("/payments", PAYMENT, { name: 17 }),
     "a deadline of nothing": call("/payments", PAYMENT, { deadline: 0 }),
+    "a deadline that is no number": call("/payments", PAYMENT, { deadline: "5000" }),
+    "a deadline without end": call("/payments", PAYMENT, { deadline: Infinity }),
+    "a deadline of a month": call("/payments", PAYMENT, { deadline: 30 * 86_400_000 }),
     "a timeout that is no number": call("/payments", PAYMENT, { attemptTimeout: "soon" }),
+    "a timeout without end": call("/payments", PAYMENT, { attemptTimeout: Infinity }),
+    "a timeout longer than a timer": call("/payments", PAYMENT, { attemptTimeout: 2 ** 31 }),
+    "a retention that is no number": call("/payments", PAYMENT, { retention: "86400000" }),
+    "an authorize that cannot be called": call("/payments", PAYMENT, { authorize: "Bearer x" }),
+    "an observe that cannot be called": call("/payments", PAYMENT, { observe: true }),
+    "options that are none": call("/payments", PAYMENT, null),
+    "a method that is no string": call("/payments", PAYMENT, { method: 5 }),
+    "a URL that is no string": call(Symbol("x"), PAYMENT),
+    "a body with a BigInt": call("/payments", { amount: 1n }),
+    "a body in a circle": call("/payments", circle),
+    "a body that is no JSON": call("/payments", { toJSON() {} }),
     "an empty key": call("/payments", PAYMENT, { headers: { "Idempotency-Key": '""' } }),
     "a key that ends nowhere": call("/payments", PAYMENT, { headers: { "Idempotency-Key": '"a' } }),
+    "a key with parameters": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "a;b" } }),
+    "a key with a backslash": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "a\\b" } }),
     "a key with a blank": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "a b" } }),
     "two keys": call("/payments", PAYMENT, { headers: [["Idempotency-Key", "a"], ["Idempotency-Key", "b"]] }),
     "a key that is too long": call("/payments", PAYMENT, { headers: { "Idempotency-Key": "k".repeat(256) } }),
@@ -159,4 +182,47 @@ test("a body goes out as it was given", async () => {
   const world = new World(status(201));
   await world.until(world.open().tab.intent(new URL("https://bank.test/captures/7"), null, { headers: { "Content-Type": "text/plain" } }));
   assert.equal(world.requests[0].body, null);
+});
+
+test("what cannot be read keeps nothing else from being finished, and is told", async () => {
+  const world = new World(lost);
+  const page = world.open();
+  const { key } = await page.tried(order);
+  page.sessionStorage.setItem("semel:order 18", page.sessionStorage.getItem("semel:order 17").replace('"url":"https:', '"url":"'));
+  world.answers = [status(201)];
+  const next = page.reload();
+  const [whole, damaged, ...more] = await world.until(next.tab.resume());
+  assert.deepEqual([whole.outcome, whole.key, more], ["applied", key, []]);
+  assert.deepEqual([damaged.outcome, damaged.reason, damaged.name, damaged.error.code], ["unknown", "store", "order 18", "intent_damaged"]);
+  assert.throws(() => next.tab.known("order 18"), { code: "intent_damaged" });
+});
+
+test("resume refuses the options that intent refuses", async () => {
+  const page = new World(status(201)).open();
+  for (const options of [null, { deadline: Infinity }, { attemptTimeout: "5000" }]) {
+    assert.equal(await refusal(page.tab.resume(options)), "intent_invalid");
+  }
+});
+
+test("an intent that the tab had kept, and the page went on with, is forgotten in both", async () => {
+  const world = new World(status(429));
+  const page = world.open();
+  const first = await page.paid({ ...order, deadline: 3000 });
+  world.answers = [status(201)];
+  page.sessionStorage.room = 0;
+  const again = await page.paid({ ...order, unkept: true });
+  assert.deepEqual([again.outcome, again.key], ["applied", first.key]);
+  page.sessionStorage.room = 5e6;
+  page.tab.forget("order 17");
+  assert.equal(page.sessionStorage.length, 0);
+  assert.notEqual((await page.paid(order)).key, first.key, "it is a second purchase");
+});
+
+test("an intent that only the page holds is forgotten where the storage is blocked", async () => {
+  const world = new World(status(201));
+  const page = world.open();
+  page.sessionStorage.blocked = true;
+  const { key } = await page.paid({ ...order, unkept: true });
+  page.tab.forget("order 17");
+  assert.notEqual((await page.paid({ ...order, unkept: true })).key, key);
 });
