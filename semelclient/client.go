@@ -71,21 +71,11 @@ func (c *Client) add(ctx context.Context, in Intent) (Intent, error) {
 	case errors.Is(err, ErrIntentKnown):
 		return Intent{}, err
 	case err != nil:
-		return Intent{}, c.takeBack(ctx, in.Key, err)
+		return Intent{}, storeFailed(err, "keep the intent")
 	}
 	own := in.clone()
 	in.first = &firstUse{intent: own, hold: hold, until: time.Now().Add(c.cfg.Deadline)}
 	return in, nil
-}
-
-// takeBack removes an intent that may have been stored by an Add that failed.
-func (c *Client) takeBack(ctx context.Context, key string, why error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	if err := c.store.Forget(ctx, key); err != nil {
-		return storeFailed(errors.Join(why, err), "keep the intent "+key+", which may be in it all the same: forget it before you make another")
-	}
-	return storeFailed(why, "keep the intent")
 }
 
 // Forget removes an intent, once its outcome is where it belongs. One that is

@@ -43,3 +43,8 @@ func invalid(format string, args ...any) error {
 func storeFailed(err error, what string) error {
 	return semel.NewError(CodeIntentStore, err, "the store of intents cannot %s", what)
 }
+
+// mayBeStored is err of an Add that cannot tell that it has left nothing.
+func mayBeStored(key string, err error) error {
+	return semel.NewError(CodeIntentStore, err, "the intent %s may be stored all the same, and then Recover sends it", key)
+}

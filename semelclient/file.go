@@ -39,7 +39,7 @@ var _ IntentStore = (*FileStore)(nil)
 // The endings of names in the folder, and the name of the gate.
 const (
 	intentEnding = ".intent"
-	holderEnding = ".held" // a link to the owner
+	holderEnding = ".held" // a link to the token of the hold: the owner, and a number
 	ownerEnding  = ".owner"
 	newEnding    = ".new" // behind the owner
 	gateName     = "gate"
@@ -100,6 +100,9 @@ func fileName(key string) string {
 
 // Add implements IntentStore.
 func (s *FileStore) Add(ctx context.Context, in Intent, _ time.Duration) (Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return Hold{}, err
+	}
 	written, err := s.write(in, nil)
 	if err != nil {
 		return Hold{}, err
@@ -107,20 +110,64 @@ func (s *FileStore) Add(ctx context.Context, in Intent, _ time.Duration) (Hold, 
 	defer os.Remove(written)
 	var h Hold
 	err = s.alone(ctx, func() error {
-		// A link, unlike a rename, fails if the name is there.
-		err := os.Link(written, s.path(fileName(in.Key)+intentEnding))
-		if errors.Is(err, fs.ErrExist) {
-			return ErrIntentKnown
+		var err error
+		h, err = s.add(written, in.Key)
+		return err
+	})
+	if err == nil {
+		err = s.syncFolder()
+	}
+	if err != nil && h != (Hold{}) {
+		err = s.takeBack(h, err)
+		h = Hold{}
+	}
+	return h, err
+}
+
+// add gives a file that is written the name of its intent. It leaves no intent if
+// it fails. It is called alone.
+func (s *FileStore) add(written, key string) (Hold, error) {
+	file := fileName(key) + intentEnding
+	switch _, err := os.Lstat(s.path(file)); {
+	case err == nil:
+		return Hold{}, ErrIntentKnown
+	case !errors.Is(err, fs.ErrNotExist):
+		return Hold{}, err
+	}
+	// The hold comes first: one that a Forget was killed before it could remove is
+	// of another intent, and must not be taken for a hold of this one.
+	h, err := s.take(key)
+	if err != nil {
+		return Hold{}, err
+	}
+	if err := os.Link(written, s.path(file)); err != nil {
+		s.letGo(h)
+		return Hold{}, err
+	}
+	return h, nil
+}
+
+// takeBack removes what an Add stored that failed, and nobody else's.
+func (s *FileStore) takeBack(h Hold, why error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	err := s.alone(ctx, func() error {
+		err := s.has(h)
+		if errors.Is(err, ErrIntentHeld) {
+			return nil // it was forgotten
 		}
 		if err == nil {
-			h, err = s.hold(in.Key)
+			err = s.remove(fileName(h.Key))
 		}
 		return err
 	})
 	if err == nil {
 		err = s.syncFolder()
 	}
-	return h, err
+	if err != nil {
+		return mayBeStored(h.Key, errors.Join(why, err))
+	}
+	return why
 }
 
 // Hold implements IntentStore. A hold lasts until it is let go, or the process
@@ -163,8 +210,8 @@ func (s *FileStore) Settle(ctx context.Context, h Hold, settlement Settlement) e
 	}
 	defer os.Remove(written)
 	err = s.alone(ctx, func() error {
-		if !s.has(h) {
-			return ErrIntentHeld
+		if err := s.has(h); err != nil {
+			return err
 		}
 		if err := os.Rename(written, s.path(file)); err != nil {
 			return err
@@ -182,26 +229,24 @@ func (s *FileStore) Settle(ctx context.Context, h Hold, settlement Settlement) e
 // processes see that when it is at the folder next.
 func (s *FileStore) Release(ctx context.Context, h Hold) error {
 	s.letGo(h)
-	return s.alone(ctx, func() error { return nil })
+	return s.alone(ctx, s.removeLinks)
 }
 
 // Forget implements IntentStore.
 func (s *FileStore) Forget(ctx context.Context, key string) error {
-	name := fileName(key)
-	err := s.alone(ctx, func() error {
-		err := os.Remove(s.path(name + intentEnding))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err == nil {
-			s.letGoOf(name)
-		}
-		return err
-	})
-	if err != nil {
+	if err := s.alone(ctx, func() error { return s.remove(fileName(key)) }); err != nil {
 		return err
 	}
 	return s.syncFolder()
+}
+
+// remove removes an intent, and its hold after it: as long as it is there, nobody
+// else must hold it. It is called alone.
+func (s *FileStore) remove(name string) error {
+	if err := s.removeFile(name + intentEnding); err != nil {
+		return err
+	}
+	return s.removeFile(name + holderEnding)
 }
 
 // Keys implements IntentStore. On its way it removes what processes that are gone
@@ -243,20 +288,32 @@ func (s *FileStore) keyOf(name string) (string, error) {
 	return entry.Intent.Key, err
 }
 
-// tidy removes a file of a process that is gone.
+// tidy removes a file of a process that is gone, and a hold of an intent that is.
 func (s *FileStore) tidy(ctx context.Context, file string) {
-	owner, isOwners := strings.CutSuffix(file, ownerEnding)
-	if !isOwners {
-		rest, isNew := strings.CutSuffix(file, newEnding)
-		if !isNew {
-			return
+	switch filepath.Ext(file) {
+	case holderEnding:
+		if s.isUsed(file) {
+			return // as most are: nobody has to wait for it
 		}
-		owner, _, _ = strings.Cut(rest, ".")
+	case ownerEnding, newEnding:
+	default:
+		return
 	}
 	s.alone(ctx, func() error { //nolint:errcheck // what stays does no harm.
-		if owner == s.owner || s.alive(owner) {
+		if s.isUsed(file) {
 			return nil
 		}
 		return os.Remove(s.path(file))
 	})
+}
+
+// isUsed reports whether a file that is no intent may be of use to somebody: a
+// hold to who holds it, another to its owner. Of an owner it is asked alone.
+func (s *FileStore) isUsed(file string) bool {
+	if name, isHolder := strings.CutSuffix(file, holderEnding); isHolder {
+		_, err := os.Lstat(s.path(name + intentEnding))
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	owner, _, _ := strings.Cut(file, ".")
+	return owner == s.owner || s.alive(owner)
 }

@@ -6,22 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 )
 
-// holders are the holds of one FileStore. What other processes see of them is in
-// the folder, and changes only alone.
+// holders are the holds of one FileStore. They stand in the folder, as links to
+// their tokens, and change only alone.
 type holders struct {
 	turn chan struct{} // holds a value while somebody of this process is at the gate
 
 	mu    sync.Mutex
-	held  map[string]string // names, with their tokens
-	left  map[string]bool   // names that are let go, with their link not yet removed
+	left  map[string]string // tokens that are let go, with their names, while the link may still be there
 	count int64
 }
 
 func newHolders() holders {
-	return holders{turn: make(chan struct{}, 1), held: make(map[string]string), left: make(map[string]bool)}
+	return holders{turn: make(chan struct{}, 1), left: make(map[string]string)}
 }
 
 // alone runs f while no other holder changes, of this process or another. It
@@ -35,9 +35,9 @@ func (s *FileStore) alone(ctx context.Context, f func() error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	s.removeLinks()
+	s.removeLinks() //nolint:errcheck // what cannot be removed is tried again.
 	err := f()
-	s.removeLinks()
+	s.removeLinks() //nolint:errcheck // as before.
 	return errors.Join(err, s.leave())
 }
 
@@ -80,75 +80,93 @@ func (s *FileStore) leave() error {
 	return err
 }
 
-// hold makes this store the holder of an intent. It is called alone.
+// hold makes this store the holder of an intent that is there. It is called
+// alone.
 func (s *FileStore) hold(key string) (Hold, error) {
-	name := fileName(key)
-	if s.holds(name) {
-		return Hold{}, ErrIntentHeld
-	}
-	link := s.path(name + holderEnding)
-	owner, err := os.Readlink(link)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	token, err := s.holder(fileName(key))
+	if err != nil {
 		return Hold{}, err
-	case owner != s.owner && s.alive(owner):
-		return Hold{}, ErrIntentHeld
-	default:
-		os.Remove(link)
 	}
-	if err := os.Symlink(s.owner, link); err != nil {
+	owner, _, _ := strings.Cut(token, "/")
+	if owner == s.owner || owner != "" && s.alive(owner) {
+		return Hold{}, ErrIntentHeld
+	}
+	return s.take(key)
+}
+
+// take makes this store the holder of an intent, whoever was. It is called alone.
+func (s *FileStore) take(key string) (Hold, error) {
+	name := fileName(key)
+	if err := s.removeFile(name + holderEnding); err != nil {
 		return Hold{}, err
 	}
 	s.holders.mu.Lock()
-	defer s.holders.mu.Unlock()
 	s.holders.count++
 	token := s.owner + "/" + strconv.FormatInt(s.holders.count, 10)
-	s.holders.held[name] = token
+	s.holders.mu.Unlock()
+	if err := os.Symlink(token, s.path(name+holderEnding)); err != nil {
+		return Hold{}, err
+	}
 	return Hold{Key: key, Token: token}, nil
 }
 
-func (s *FileStore) holds(name string) bool {
-	s.holders.mu.Lock()
-	defer s.holders.mu.Unlock()
-	return s.holders.held[name] != ""
+// holder returns the token of the hold of an intent, or "". It is called alone.
+func (s *FileStore) holder(name string) (string, error) {
+	token, err := os.Readlink(s.path(name + holderEnding))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return token, err
 }
 
-// has reports whether h is still the hold of its intent.
-func (s *FileStore) has(h Hold) bool {
+// has returns nil if h is still the hold of its intent: another process may have
+// forgotten that, and made another of the same key. It is called alone.
+func (s *FileStore) has(h Hold) error {
+	token, err := s.holder(fileName(h.Key))
+	if err != nil {
+		return err
+	}
 	s.holders.mu.Lock()
 	defer s.holders.mu.Unlock()
-	return s.holders.held[fileName(h.Key)] == h.Token
+	if _, left := s.holders.left[h.Token]; left || token == "" || token != h.Token {
+		return ErrIntentHeld
+	}
+	return nil
 }
 
 // letGo undoes hold. Other processes see it once somebody is alone.
 func (s *FileStore) letGo(h Hold) {
 	s.holders.mu.Lock()
 	defer s.holders.mu.Unlock()
-	if name := fileName(h.Key); s.holders.held[name] == h.Token {
-		delete(s.holders.held, name)
-		s.holders.left[name] = true
-	}
-}
-
-// letGoOf undoes any hold of an intent that is gone.
-func (s *FileStore) letGoOf(name string) {
-	s.holders.mu.Lock()
-	defer s.holders.mu.Unlock()
-	delete(s.holders.held, name)
-	s.holders.left[name] = true
+	s.holders.left[h.Token] = fileName(h.Key)
 }
 
 // removeLinks shows to other processes what was let go. It is called alone.
-func (s *FileStore) removeLinks() {
+func (s *FileStore) removeLinks() error {
 	s.holders.mu.Lock()
 	defer s.holders.mu.Unlock()
-	for name := range s.holders.left {
-		if s.holders.held[name] == "" {
-			os.Remove(s.path(name + holderEnding))
+	var faults []error
+	for token, name := range s.holders.left {
+		now, err := s.holder(name)
+		if err == nil && now == token {
+			err = s.removeFile(name + holderEnding)
 		}
-		delete(s.holders.left, name)
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		delete(s.holders.left, token)
 	}
+	return errors.Join(faults...)
+}
+
+// removeFile removes a file of the folder, if it is there.
+func (s *FileStore) removeFile(name string) error {
+	err := os.Remove(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // alive reports whether the process behind an owner runs. It is called alone, so

@@ -82,13 +82,14 @@ var sqlDialects = map[SQLDialect]sqlDialect{
 }
 
 const (
-	sqlAdd     = ` semel_intents (intent_key, token, held_until, content) VALUES (?, ?, {now} + ?, ?)`
-	sqlHold    = `UPDATE semel_intents SET token = ?, held_until = {now} + ? WHERE intent_key = ? AND ending IS NULL AND held_until <= {now}`
-	sqlRead    = `SELECT token, content, ending FROM semel_intents WHERE intent_key = ?`
-	sqlSettle  = `UPDATE semel_intents SET token = '', held_until = 0, ending = ? WHERE intent_key = ? AND token = ? AND ending IS NULL`
-	sqlRelease = `UPDATE semel_intents SET token = '', held_until = 0 WHERE intent_key = ? AND token = ? AND ending IS NULL`
-	sqlKeys    = `SELECT intent_key FROM semel_intents WHERE intent_key > ? ORDER BY intent_key LIMIT 500`
-	sqlForget  = `DELETE FROM semel_intents WHERE intent_key = ?`
+	sqlAdd      = ` semel_intents (intent_key, token, held_until, content) VALUES (?, ?, {now} + ?, ?)`
+	sqlHold     = `UPDATE semel_intents SET token = ?, held_until = {now} + ? WHERE intent_key = ? AND ending IS NULL AND held_until <= {now}`
+	sqlRead     = `SELECT token, content, ending FROM semel_intents WHERE intent_key = ?`
+	sqlSettle   = `UPDATE semel_intents SET token = '', held_until = 0, ending = ? WHERE intent_key = ? AND token = ? AND token <> '' AND ending IS NULL`
+	sqlRelease  = `UPDATE semel_intents SET token = '', held_until = 0 WHERE intent_key = ? AND token = ? AND token <> '' AND ending IS NULL`
+	sqlKeys     = `SELECT intent_key FROM semel_intents WHERE intent_key > ? ORDER BY intent_key LIMIT 500`
+	sqlTakeBack = `DELETE FROM semel_intents WHERE intent_key = ? AND token = ? AND ending IS NULL`
+	sqlForget   = `DELETE FROM semel_intents WHERE intent_key = ?`
 )
 
 // text returns a statement in the store's dialect.
@@ -120,19 +121,44 @@ func (s *SQLStore) Migrate(ctx context.Context) error {
 
 // Add implements IntentStore.
 func (s *SQLStore) Add(ctx context.Context, in Intent, d time.Duration) (Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return Hold{}, err
+	}
 	content, err := encodeIntent(in, nil)
 	if err != nil {
 		return Hold{}, err
 	}
 	h := Hold{Key: in.Key, Token: uuid.NewString()}
-	added, err := s.changed(ctx, s.d.insert+sqlAdd+s.d.conflict, []byte(in.Key), h.Token, d.Microseconds(), content)
-	if err == nil && !added {
-		err = ErrIntentKnown
-	}
-	if err != nil {
-		return Hold{}, err
+	added, err := s.add(ctx, s.d.insert+sqlAdd+s.d.conflict, []byte(in.Key), h.Token, d.Microseconds(), content)
+	switch {
+	case err != nil:
+		return Hold{}, s.takeBack(ctx, h, err)
+	case !added:
+		return Hold{}, ErrIntentKnown
 	}
 	return h, nil
+}
+
+// add runs a statement that stores an intent. A statement that is interrupted may
+// be carried out all the same, later than anything that undoes it: so the end of
+// ctx does not interrupt it, for as long as a store is waited for.
+func (s *SQLStore) add(ctx context.Context, statement string, args ...any) (bool, error) {
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(storeTimeout, cancel) })
+	defer stop()
+	return s.changed(whole, statement, args...)
+}
+
+// takeBack removes what an Add may have stored that failed, and nobody else's.
+func (s *SQLStore) takeBack(ctx context.Context, h Hold, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	gone, err := s.changed(ctx, sqlTakeBack, []byte(h.Key), h.Token)
+	if err != nil || !gone {
+		return mayBeStored(h.Key, errors.Join(why, err)) // it may be on its way
+	}
+	return why
 }
 
 // Hold implements IntentStore.

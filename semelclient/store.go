@@ -15,7 +15,10 @@ import (
 type IntentStore interface {
 	// Add stores a new intent and holds it for the caller, for d at most. When
 	// it returns nil, the intent is where a crash does not reach it. The error
-	// matches ErrIntentKnown if the key is there already; after any other the
+	// matches ErrIntentKnown if the key is there already. After any error, also
+	// that of a context that has ended, an intent that was there is as it was,
+	// and held by whoever held it; and what this call had stored it has taken
+	// back itself. Where it cannot know that it did, the text says that the
 	// intent may be stored all the same.
 	Add(ctx context.Context, in Intent, d time.Duration) (Hold, error)
 	// Hold takes a stored intent for the caller, for d at most. Of one that is
@@ -23,7 +26,8 @@ type IntentStore interface {
 	// ErrIntentMissing, ErrIntentDamaged.
 	Hold(ctx context.Context, key string, d time.Duration) (Entry, error)
 	// Settle writes how the intent ended, as durably as Add, and lets go of it.
-	// The error matches ErrIntentHeld if the caller does not hold it any more.
+	// The error matches ErrIntentHeld if the caller does not hold it any more:
+	// also if it was forgotten meanwhile, by another process, and added anew.
 	Settle(ctx context.Context, h Hold, s Settlement) error
 	// Release lets go of an intent that has not ended. Of one that is not held
 	// any more it does nothing.

@@ -169,3 +169,20 @@ func TestRecoverFinishesWhatIsOpen(t *testing.T) {
 	assert.Equal(t, got[never.Key].Attempts, 0, "and is told without being sent again")
 	assert.Equal(t, stored(t, store), 0)
 }
+
+func TestAnAddThatFailsHalfWayLeavesNoIntent(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	s := openFiles(t, folder)
+	client := clientOn(t, s, playing(status(201)))
+	in := intend(t, client)
+	assert.NoError(t, s.Forget(t.Context(), in.Key))
+	inTheWay := filepath.Join(folder, in.Key+".held")
+	assert.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700)) // no hold can be written
+	_, err := s.Add(t.Context(), in, time.Hour)
+	assert.True(t, err != nil, "it cannot be held")
+	assert.Equal(t, stored(t, s), 0, "intents")
+	assert.NoError(t, os.RemoveAll(inTheWay))
+	_, err = s.Add(t.Context(), in, time.Hour)
+	assert.NoError(t, err)
+}

@@ -1,8 +1,10 @@
 package semelclient_test
 
 import (
+	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,51 @@ func TestNothingIsSentThatIsNotStored(t *testing.T) {
 	_, err := client.Intend(t.Context(), http.MethodPost, target, nil, nil)
 	assert.ErrorIs(t, err, semelclient.ErrIntentStore)
 	assert.Equal(t, len(s.requests()), 0)
+}
+
+// The service took the order and its reply is lost. A call in between whose store
+// fails must not take the intent away: nobody would know that one is open, and the
+// service's own refusal of the second would be told as "not applied".
+func TestACallThatCannotStoreTakesNoOthersIntentAway(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"Idempotency-Key": {`"order-17"`}}
+	for name, fail := range map[string]func(*failing, context.CancelFunc){
+		"the disk is full":      func(f *failing, _ context.CancelFunc) { f.add = true },
+		"its context has ended": func(_ *failing, end context.CancelFunc) { end() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := playing(lost)
+				store := new(failing)
+				client := clientOn(t, store, s)
+				send := func(ctx context.Context) (*http.Response, error) {
+					req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(payment))
+					assert.NoError(t, err)
+					req.Header = header.Clone()
+					return client.RoundTripper().RoundTrip(req)
+				}
+				_, err := send(t.Context())
+				assert.True(t, err != nil, "nobody knows")
+				for range 5 {
+					ctx, end := context.WithCancel(t.Context())
+					fail(store, end)
+					_, err := send(ctx)
+					assert.True(t, err != nil, "the store cannot be used")
+					end()
+					_, err = client.Intend(ctx, http.MethodPost, target, header, []byte(payment))
+					assert.True(t, err != nil, "nor here")
+					store.add = false
+				}
+				assert.Equal(t, stored(t, store), 1, "intents")
+				s.answers = []answer{status(409)}
+				resp, err := send(t.Context())
+				assert.NoError(t, err)
+				assert.NoError(t, resp.Body.Close())
+				assert.Equal(t, stored(t, store), 1, "intents, of which none is said not to be applied")
+			})
+		})
+	}
 }
 
 func TestAnIntentThatNeverLeftIsNotApplied(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,16 +23,19 @@ import (
 func Run(t *testing.T, open func(t *testing.T) semelclient.IntentStore) {
 	t.Helper()
 	for name, f := range map[string]func(*testing.T, func(*testing.T) semelclient.IntentStore){
-		"what is added comes back byte for byte":       comesBack,
-		"one holds it at a time":                       oneHolds,
-		"of many that add a key one does":              oneAdds,
-		"of many that want to hold it one does":        oneOfMany,
-		"a settled one says how it ended":              settled,
-		"who holds it no more cannot settle it":        fenced,
-		"all are listed, and none that was forgotten":  listed,
-		"what is not there is said to be missing":      missing,
-		"keys differ in each byte":                     keysDiffer,
-		"a hold of a store is let go only by its hold": letGoByItsHold,
+		"what is added comes back byte for byte":                        comesBack,
+		"one holds it at a time":                                        oneHolds,
+		"of many that add a key one does":                               oneAdds,
+		"of many that want to hold it one does":                         oneOfMany,
+		"a settled one says how it ended":                               settled,
+		"who holds it no more cannot settle it":                         fenced,
+		"all are listed, and none that was forgotten":                   listed,
+		"what is not there is said to be missing":                       missing,
+		"keys differ in each byte":                                      keysDiffer,
+		"a hold of a store is let go only by its hold":                  letGoByItsHold,
+		"one that was forgotten and added anew is not its old holder's": addedAnew,
+		"an Add whose context ends leaves what was there":               endsBesideAnother,
+		"an Add whose context ends is done or leaves nothing":           endsAlone,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,4 +263,110 @@ func letGoByItsHold(t *testing.T, open func(*testing.T) semelclient.IntentStore)
 	_, err = s.Hold(t.Context(), in.Key, long)
 	assert.ErrorIs(t, err, semelclient.ErrIntentHeld)
 	assert.NoError(t, s.Settle(t.Context(), entry.Hold, semelclient.Settlement{}))
+}
+
+func addedAnew(t *testing.T, open func(*testing.T) semelclient.IntentStore) {
+	a, b, c := open(t), open(t), open(t)
+	for i, again := range []semelclient.IntentStore{a, b} {
+		in := intent(t, fmt.Sprint(i))
+		old := add(t, a, in)
+		assert.NoError(t, b.Forget(t.Context(), in.Key))
+		in.Body = []byte("another request")
+		h := add(t, again, in)
+		assert.True(t, h.Token != old.Token, "another hold has another token")
+		applied := semelclient.Settlement{Outcome: semelclient.Applied, Reason: semelclient.ReasonReply}
+		assert.ErrorIs(t, a.Settle(t.Context(), old, applied), semelclient.ErrIntentHeld)
+		assert.NoError(t, a.Release(t.Context(), old))
+		for _, s := range []semelclient.IntentStore{a, b, c} {
+			_, err := s.Hold(t.Context(), in.Key, long)
+			assert.ErrorIs(t, err, semelclient.ErrIntentHeld)
+		}
+		refused := semelclient.Settlement{Outcome: semelclient.NotApplied, Reason: semelclient.ReasonReply, Status: 402}
+		assert.NoError(t, again.Settle(t.Context(), h, refused))
+		entry, err := c.Hold(t.Context(), in.Key, long)
+		assert.NoError(t, err)
+		assert.Equal(t, string(entry.Intent.Body), "another request")
+		assert.Equal(t, entry.Settlement, &refused)
+	}
+
+	in := intent(t, "-free")
+	assert.NoError(t, a.Release(t.Context(), add(t, a, in)))
+	err := a.Settle(t.Context(), semelclient.Hold{Key: in.Key}, semelclient.Settlement{})
+	assert.ErrorIs(t, err, semelclient.ErrIntentHeld, "that nobody holds it is no hold")
+}
+
+// looks is how often a store may look at its context, and more.
+const looks = 12
+
+// ending is a context that ends when somebody looks at it for the nth time, so
+// that it ends in the midst of things.
+type ending struct {
+	context.Context
+
+	left atomic.Int64
+	end  context.CancelFunc
+}
+
+func endsAt(t *testing.T, n int) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	e := &ending{Context: ctx, end: cancel}
+	e.left.Store(int64(n))
+	return e
+}
+
+func (e *ending) look() {
+	if e.left.Add(-1) <= 0 {
+		e.end()
+	}
+}
+
+// Done implements context.Context.
+func (e *ending) Done() <-chan struct{} {
+	e.look()
+	return e.Context.Done()
+}
+
+// Err implements context.Context.
+func (e *ending) Err() error {
+	e.look()
+	return e.Context.Err()
+}
+
+func endsBesideAnother(t *testing.T, open func(*testing.T) semelclient.IntentStore) {
+	a, b := open(t), open(t)
+	for n := range looks {
+		in := intent(t, fmt.Sprint(n))
+		h := add(t, a, in)
+		other := in
+		other.Body = []byte("another request")
+		for _, s := range []semelclient.IntentStore{a, b} {
+			_, err := s.Add(endsAt(t, n), other, long)
+			assert.True(t, err != nil, "the key is there already")
+			_, err = s.Hold(t.Context(), in.Key, long)
+			assert.ErrorIs(t, err, semelclient.ErrIntentHeld, "context %d", n)
+		}
+		assert.NoError(t, a.Settle(t.Context(), h, semelclient.Settlement{}))
+		entry, err := b.Hold(t.Context(), in.Key, long)
+		assert.NoError(t, err)
+		assert.Equal(t, string(entry.Intent.Body), string(in.Body))
+	}
+}
+
+func endsAlone(t *testing.T, open func(*testing.T) semelclient.IntentStore) {
+	a, b := open(t), open(t)
+	for n := range looks {
+		in := intent(t, fmt.Sprint(n))
+		h, err := a.Add(endsAt(t, n), in, long)
+		if err == nil {
+			_, err = b.Hold(t.Context(), in.Key, long)
+			assert.ErrorIs(t, err, semelclient.ErrIntentHeld)
+			assert.NoError(t, a.Settle(t.Context(), h, semelclient.Settlement{}))
+			continue
+		}
+		_, err = b.Hold(t.Context(), in.Key, long)
+		assert.ErrorIs(t, err, semelclient.ErrIntentMissing, "context %d", n)
+		assert.NoError(t, b.Release(t.Context(), add(t, b, in)))
+	}
 }
