@@ -44,6 +44,7 @@ var breaks = []struct {
 	{brokentest.StopsWithItsClient, "", "lost/client-gone lost/reset"},
 	{brokentest.TakesHalfABody, "lost/request-cut", ""},
 	{brokentest.ForgetsLocation, "header/location", ""},
+	{brokentest.OrdersByGet, "method/get method/get-executes", ""},
 }
 
 func TestEachMistakeBreaksItsOwnCases(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -14,16 +13,16 @@ import (
 const jsonFix = "Compare bodies by what they mean, or refuse what is not the same bytes. Never execute again."
 
 var jsonCases = []Case{
-	rewritten("json/whitespace", "other white space", func(body []byte) []byte {
+	rewritten("json/whitespace", "other white space", "your body has no place for white space", func(body []byte) []byte {
 		v := jsontext.Value(bytes.Clone(body))
 		if v.Indent(jsontext.WithIndent("   ")) != nil {
 			return nil
 		}
 		return append(v, '\n')
 	}),
-	rewritten("json/member-order", "its members in another order", reversed),
-	rewritten("json/escapes", "its letters escaped", escapedLetters),
-	rewritten("json/unknown-member", "a member more that nobody knows", func(body []byte) []byte {
+	rewritten("json/member-order", "its members in another order", "your body has fewer than two members; give it two", reversed),
+	rewritten("json/escapes", "its letters escaped", "your body has no text that begins with a letter or digit; give it one", escapedLetters),
+	rewritten("json/unknown-member", "a member more that nobody knows", "", func(body []byte) []byte {
 		if trimmed := bytes.TrimRight(body, " \t\r\n"); bytes.HasSuffix(trimmed, []byte("}")) && len(trimmed) > 2 {
 			return append(bytes.Clone(trimmed[:len(trimmed)-1]), `,"semelCheck":1}`...)
 		}
@@ -31,8 +30,9 @@ var jsonCases = []Case{
 	}),
 }
 
-// rewritten is the case of a body that is written in another way.
-func rewritten(id, what string, rewrite func([]byte) []byte) Case {
+// rewritten is the case of a body that is written in another way. What it lacks is
+// said of a body that stays the same.
+func rewritten(id, what, lacks string, rewrite func([]byte) []byte) Case {
 	return Case{
 		ID: id, Level: Must, Title: "A body with " + what + " is not executed again",
 		Sends:   "A request, and the same with the same key and " + what + ".",
@@ -47,7 +47,7 @@ func rewritten(id, what string, rewrite func([]byte) []byte) Case {
 				return skip("the body is no JSON that could be written with %s", what)
 			}
 			if bytes.Equal(body, c.body) {
-				return skip("the body is the same with %s", what)
+				return skip("%s", lacks)
 			}
 			var second Exchange
 			seen := s.watch(ctx, func() []Exchange {
@@ -167,49 +167,6 @@ var bodyCases = []Case{
 				return broken(s.run.strength(), "it got %s", x.result())
 			}
 			return s.run.refusal(x)
-		},
-	},
-}
-
-var methodCases = []Case{
-	{
-		ID: "method/get", Level: Practice, Title: "A key on a GET does no harm",
-		Sends:   "A GET of the address with a key.",
-		Expects: "What a GET without a key gets.",
-		Clause:  "RFC 9110 section 9.2.1: safe methods need no key.",
-		Costs:   "A stored reply to a GET is an old balance.",
-		Fix:     "Leave safe methods alone.",
-		run: func(ctx context.Context, s *session) outcome {
-			c := s.run.newCall().with(nil)
-			c.method = http.MethodGet
-			with, without := s.send(ctx, c), s.send(ctx, c.under())
-			return heldIf(with.Status == without.Status, "%d with a key, %d without", with.Status, without.Status)
-		},
-	},
-	{
-		ID: "method/other", Level: Must, Title: "Another method under a used key is not given the reply",
-		Sends:   "A request, and the same as PATCH (a PATCH as POST) under the same key.",
-		Expects: "No reply of the first operation.",
-		Clause:  "N22, N26: draft section 2.7.",
-		Costs:   "A change that was not made is answered as made.",
-		Fix:     "Take the method into the scope or the digest of a key.",
-		run: func(ctx context.Context, s *session) outcome {
-			c := s.run.newCall()
-			other := c
-			other.method = http.MethodPatch
-			if c.method == http.MethodPatch {
-				other.method = http.MethodPost
-			}
-			first, x := s.send(ctx, c), s.send(ctx, other)
-			switch {
-			case !first.succeeded():
-				return setupFailed("the first request got %s", first.result())
-			case !x.succeeded():
-				return s.run.refusal(x)
-			case s.run.marks.compare(first, x) == otherExecution:
-				return held(Identity, "it is an operation of its own")
-			}
-			return broken(s.run.strength(), "%s got %s", other.method, x.result())
 		},
 	},
 }

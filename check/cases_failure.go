@@ -8,7 +8,7 @@ import (
 var failureCases = []Case{
 	{
 		ID: "failure/refused-again", Level: Should, Title: "A refused request is refused again",
-		Sends:   "A request that the API refuses (RefusedBody), twice under one key.",
+		Sends:   "A request that the API refuses (--refused-data), twice under one key.",
 		Expects: "The same status both times.",
 		Clause:  "N19: draft section 2.6, success or error.",
 		Costs:   "A declined payment that succeeds on an automatic retry is one that nobody asked for.",
@@ -27,7 +27,7 @@ var failureCases = []Case{
 	},
 	{
 		ID: "failure/refused-then-good", Level: Info, Title: "What a good request does under the key of a refused one",
-		Sends:   "A request that the API refuses (RefusedBody), and then the good one under its key.",
+		Sends:   "A request that the API refuses (--refused-data), and then the good one under its key.",
 		Expects: "It is executed, or refused because the key is used.",
 		Clause:  "N22, N27: draft section 2.7. Both ways are in use.",
 		Costs:   "A client must know which: it needs a new key, or must not take one.",
@@ -53,7 +53,7 @@ var failureCases = []Case{
 	},
 	{
 		ID: "failure/error-again", Level: Must, Title: "An operation that failed is not executed twice",
-		Sends:   "A request that the API cannot carry out (FailingBody), three times under one key.",
+		Sends:   "A request that the API cannot carry out (--failing-data), three times under one key.",
 		Expects: "One execution at most: what failed has not taken effect, or takes effect once.",
 		Clause:  "N19: draft section 2.6.",
 		Costs:   "A 500 after the charge, and the retry charges again.",
@@ -71,9 +71,9 @@ var failureCases = []Case{
 			case seen.evidence != Counted:
 				return inconclusive("what a failed request did can only be counted")
 			case seen.executions > 1:
-				return broken(Counted, "executed %d times", seen.executions)
+				return broken(Counted, "%d executions of %d requests", seen.executions, seen.requests)
 			}
-			return held(Counted, "%d executions in three tries", seen.executions)
+			return held(Counted, "%d executions of %d requests", seen.executions, seen.requests)
 		},
 	},
 }

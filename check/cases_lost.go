@@ -40,7 +40,7 @@ var lostCases = []Case{
 			if !last.succeeded() {
 				return broken(s.run.strength(), "after half a request the whole one got %s", last.result())
 			}
-			return seen.once("half a request did nothing, the whole one was executed")
+			return seen.once("one execution in all, and the whole request got its result")
 		},
 	},
 }
@@ -67,6 +67,9 @@ func lostReply(id, what string, lose func(*run) fault) Case {
 				return broken(s.run.strength(), "after a lost reply the request got %s", last.result())
 			case seen.evidence != Counted && !heard.succeeded():
 				return inconclusive("the relay heard no success that the later reply could be held against")
+			}
+			if !heard.succeeded() {
+				return seen.once("one execution in all, though nobody heard a success of the first request")
 			}
 			return seen.once("the reply was lost, and its repetition comes from the same execution")
 		},
@@ -98,7 +101,7 @@ func leftAlone(id, what string, reset bool) Case {
 			case seen.evidence != Counted:
 				return inconclusive("what became of the request that nobody waited for can only be counted")
 			}
-			return seen.once("one execution, whose client had left")
+			return seen.once("one execution in all, though the first client had left")
 		},
 	}
 }

@@ -117,6 +117,7 @@ var replayCases = []Case{
 				return inconclusive("%d executions of %d operations: not every request was carried out", seen.executions, between+1)
 			}
 			seen.executions -= between
+			seen.requests -= between
 			return seen.once("the first key was known after twenty others")
 		},
 	},

@@ -14,7 +14,10 @@ type (
 		// Interrupted says that not all cases were run.
 		Interrupted bool     `json:"interrupted"`
 		Because     []string `json:"because"`
-		Marks       []string `json:"marks"`
+		// Run is what was asked for: all when it is empty.
+		Run       []string `json:"run"`
+		CountedBy string   `json:"countedBy,omitempty"`
+		Marks     []string `json:"marks"`
 		// NotLookedAt are the MUST cases that the verdict says nothing of.
 		NotLookedAt []string       `json:"notLookedAt"`
 		Seed        uint64         `json:"seed"`
@@ -53,7 +56,7 @@ type (
 // same.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := jsonReport{
-		Target: r.Target, Verdict: r.Verdict(), Interrupted: r.Interrupted != "", Because: listed(r.Because()), NotLookedAt: listed(r.NotLookedAt()), Marks: listed(r.Marks), Seed: r.Seed,
+		Target: r.Target, Verdict: r.Verdict(), Interrupted: r.Interrupted != "", Because: listed(r.Because()), NotLookedAt: listed(r.NotLookedAt()), Run: listed(r.Run), CountedBy: r.CountedBy, Marks: listed(r.Marks), Seed: r.Seed,
 		TookMS: r.Took.Milliseconds(), Counts: r.Counts(), Findings: []jsonFinding{},
 	}
 	for _, f := range r.Findings {

@@ -9,6 +9,7 @@ import (
 // sighting is how many executions were seen behind some exchanges.
 type sighting struct {
 	executions int
+	requests   int // how many were sent
 	evidence   Evidence
 	// unclear says why nothing can be said; it is empty otherwise.
 	unclear string
@@ -21,8 +22,11 @@ type sighting struct {
 // asked which execution they name.
 func (s *session) watch(ctx context.Context, do func() []Exchange) sighting {
 	r := s.run
+	sent := len(s.sent)
 	if r.target.Observe == nil {
-		return r.sight(do())
+		seen := r.sight(do())
+		seen.requests = len(s.sent) - sent
+		return seen
 	}
 	before, err := r.count(ctx)
 	if err != nil {
@@ -37,7 +41,7 @@ func (s *session) watch(ctx context.Context, do func() []Exchange) sighting {
 		return sighting{unclear: fmt.Sprintf("effects rose by %d, and one execution makes %d: somebody else is at work", after-before, r.step)}
 	}
 	return sighting{
-		executions: (after - before) / r.step, evidence: Counted,
+		executions: (after - before) / r.step, requests: len(s.sent) - sent, evidence: Counted,
 		how: fmt.Sprintf("what is counted was %d before and %d afterwards, and one execution adds %d", before, after, r.step),
 	}
 }
@@ -64,7 +68,7 @@ func (r *run) sight(replies []Exchange) sighting {
 	if len(r.marks.names) == 0 || !r.marks.in(kinds[0]) {
 		evidence = Bytes
 	}
-	return sighting{executions: len(kinds), evidence: evidence, how: r.marks.tellApart(kinds)}
+	return sighting{executions: len(kinds), requests: len(replies), evidence: evidence, how: r.marks.tellApart(kinds)}
 }
 
 // isOneOf reports whether a reply comes from an execution that is known by
@@ -97,7 +101,7 @@ func (g sighting) once(says string) outcome {
 	case g.executions == 0:
 		return inconclusive("nothing was executed at all")
 	}
-	return broken(g.evidence, "executed %d times", g.executions).since(g.how)
+	return broken(g.evidence, "%d executions of %d requests", g.executions, g.requests).since(g.how)
 }
 
 // onceOf is once for requests that were sent at the same time. Where no two of
@@ -112,5 +116,9 @@ func (g sighting) onceOf(raced []Exchange, says string) outcome {
 	if through < 2 && g.executions <= 1 {
 		return inconclusive("no two of the requests at once came as far as their key: %s", tally(raced))
 	}
-	return g.once(says)
+	o := g.once(says)
+	if o.status == Fail {
+		o.says += fmt.Sprintf(" (%d at once, %d afterwards)", len(raced), g.requests-len(raced))
+	}
+	return o
 }

@@ -40,6 +40,7 @@ func (r *run) learn(ctx context.Context) string {
 		r.slowest = max(r.slowest, x.Took)
 		executed[i] = x
 	}
+	r.executed = executed[0]
 	r.marks = newMarks(executed, r.target.Ignore)
 	if why := r.elsewhere(executed); why != "" {
 		return why

@@ -5,7 +5,8 @@ type Level string
 
 // The levels.
 const (
-	// Must is what keeps an effect from happening twice, or what
+	// Must is what keeps an effect from happening twice, or a caller from being given
+	// the reply to somebody else or to another request, or what
 	// draft-ietf-httpapi-idempotency-key-header asks with MUST.
 	Must Level = "MUST"
 	// Should is what the draft asks with SHOULD. It is a failure in strict runs.

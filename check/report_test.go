@@ -42,10 +42,48 @@ func TestVerdict(t *testing.T) {
 		assert.Equal(t, r.ExitCode(), 3, "without", group)
 		assert.Contains(t, strings.Join(r.Because(), "\n"), "no MUST case of "+group)
 	}
+	failing := Report{Findings: []Finding{f("replay/a", Must, Fail, Identity), f("mismatch/a", Must, Fail, Bytes)}}
+	assert.Equal(t, failing.Because(), []string{"replay/a: ", "mismatch/a: ", "no MUST case of concurrency could be told by identity or better"}, "what failed was told")
 	empty := Report{}
 	assert.Equal(t, empty.ExitCode(), 3, "a report without a finding")
 	failed := Report{Setup: "nothing works"}
 	assert.Equal(t, failed.Because(), []string{"nothing works"})
+}
+
+func TestWhatRunAskedForIsJudgedAlone(t *testing.T) {
+	t.Parallel()
+	f := func(id string, level Level, status Status) Finding {
+		return Finding{Case: Case{ID: id, Level: level}, Status: status, Evidence: Counted}
+	}
+	for _, tt := range []struct {
+		name     string
+		run      []string
+		findings []Finding
+		want     Verdict
+		exit     int
+		why      string
+	}{
+		{"Passes of another group are no verdict on the API", []string{"lost"}, []Finding{f("lost/reply", Must, Pass), f("lost/reset", Must, Inconclusive)}, NoVerdict, 0, "of what was asked for (lost) nothing failed; without the MUST cases of replay, mismatch, concurrency nothing is said of the API as a whole"},
+		{"Nor are those of an essential one alone", []string{"replay", "lost"}, []Finding{f("replay/ten", Must, Pass)}, NoVerdict, 0, "without the MUST cases of mismatch, concurrency"},
+		{"A warning is no failure", []string{"replay/marked"}, []Finding{f("replay/marked", Practice, Warn)}, NoVerdict, 0, "(replay/marked) nothing failed"},
+		{"A failure is one", []string{"lost"}, []Finding{f("lost/reply", Must, Fail)}, Unsafe, 1, "lost/reply: "},
+		{"An essential group that was asked for must be told", []string{"replay", "lost"}, []Finding{f("lost/reply", Must, Pass), f("replay/ten", Must, Inconclusive)}, Untold, 3, "no MUST case of replay could be told"},
+		{"And something at all", []string{"lost"}, []Finding{f("lost/reply", Must, Inconclusive)}, Untold, 3, "none of the cases that were asked for could be told"},
+		{"Nor may bytes alone do for it", []string{"lost"}, []Finding{{Case: Case{ID: "lost/reply", Level: Must}, Status: Pass, Evidence: Bytes}}, Untold, 3, "bytes of the replies alone"},
+		{"With a case of each essential group it may be safe", []string{"replay/ten", "mismatch/executes", "concurrency/2"}, []Finding{f("replay/ten", Must, Pass), f("mismatch/executes", Must, Pass), f("concurrency/2", Must, Pass)}, Safe, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := Report{Run: tt.run, Findings: tt.findings}
+			assert.Equal(t, r.Verdict(), tt.want)
+			assert.Equal(t, r.ExitCode(), tt.exit)
+			because := r.Because()
+			assert.Contains(t, strings.Join(because, "\n"), tt.why)
+			if tt.want != Safe {
+				assert.Equal(t, len(because), 1, because)
+			}
+		})
+	}
 }
 
 func TestFinding(t *testing.T) {

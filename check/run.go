@@ -26,6 +26,7 @@ type run struct {
 	redirect int           // the redirection that is the reply to what was done; 0 for none
 	repeated Exchange      // what the repetition of an operation gets that has its reply
 	slowest  time.Duration // how long an operation takes
+	executed Exchange      // the first of the operations
 
 	asking sync.Mutex      // held while AuthorizeFunc is asked, by one of those who send at once
 	auth   http.Header     // the authorization in use
@@ -57,7 +58,10 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	transport := r.newTransport(r.dial)
 	defer transport.CloseIdleConnections()
 	r.client = newClient(transport)
-	report := &Report{Target: t.Method + " " + t.URL, Seed: cfg.Seed, Cases: len(selected)}
+	report := &Report{Target: t.Method + " " + t.URL, Run: cfg.Run, Seed: cfg.Seed, Cases: len(selected)}
+	if t.Observe != nil {
+		report.CountedBy = t.Observe.Pointer + " at " + t.Observe.URL
+	}
 	limited, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()
 	report.Setup = r.learn(limited)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -327,6 +328,108 @@ func TestAConnectionIsReadFromWhenSomethingWasWritten(t *testing.T) {
 		assert.Equal(t, <-read, "220 who is there")
 		conn.Close()
 		far.Close()
+	})
+}
+
+// TestWhatAnswersEachPathWithAnExecutionIsNotSafe: an API that carries out an
+// operation for each GET too, wherever it is sent.
+func TestWhatAnswersEachPathWithAnExecutionIsNotSafe(t *testing.T) {
+	t.Parallel()
+	paysFor := func(path string) func(http.Handler, http.ResponseWriter, *http.Request) {
+		return func(api http.Handler, w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || r.URL.Path != path {
+				api.ServeHTTP(w, r)
+				return
+			}
+			order := httptest.NewRequest(http.MethodPost, brokentest.OrdersPath, strings.NewReader(`{"amount":1,"currency":"USD"}`))
+			order.Header.Set("Idempotency-Key", `"`+newKey()+`"`)
+			order.Header.Set("Authorization", brokentest.BearerToken)
+			api.ServeHTTP(w, order)
+		}
+	}
+	counted := func(target *Target) {
+		target.Observe = &Observe{URL: strings.Replace(target.URL, brokentest.OrdersPath, brokentest.EffectsPath, 1), Pointer: "/orders"}
+	}
+	for _, path := range []string{brokentest.OrdersPath, wellknown.Path} {
+		for evidence, adapt := range map[Evidence]func(*Target){Identity: func(*Target) {}, Counted: counted} {
+			t.Run(path+" "+string(evidence), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					report := reportOn(t, t.Context(), brokentest.None, Config{}, paysFor(path), adapt)
+					assert.Equal(t, report.Verdict(), Unsafe)
+					f := found(t, report, "method/get-executes")
+					assert.Equal(t, f.Status, Fail, f.Says)
+					assert.Equal(t, f.Evidence, evidence)
+					assert.Contains(t, f.Says, "3 executions of 3 GETs of http")
+					assert.Contains(t, f.Says, path+": 3 × 201")
+					if path == wellknown.Path {
+						document := found(t, report, "retention/document")
+						assert.Equal(t, document.Status, Warn)
+						assert.Contains(t, document.Says, "got no rules, but a reply as the operation gives it: 201 Created")
+						return
+					}
+					assert.Equal(t, found(t, report, "method/get").Says, "a GET is carried out as an operation: 201 with a key, 201 without")
+				})
+			})
+		}
+	}
+	t.Run("A page that has a number of its own is no execution", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			report := reportOn(t, t.Context(), brokentest.None, Config{Run: []string{"method"}}, func(api http.Handler, w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet {
+					api.ServeHTTP(w, r)
+					return
+				}
+				io.WriteString(w, `{"id":"`+newKey()+`","orders":[]}`)
+			})
+			assert.Equal(t, found(t, report, "method/get-executes").Status, Inconclusive)
+			assert.Equal(t, found(t, report, "method/get").Status, Pass)
+		})
+	})
+}
+
+// TestACountOfExecutionsSaysOfHowManyRequests: those that come after a race too.
+func TestACountOfExecutionsSaysOfHowManyRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		straight := func(api http.Handler, w http.ResponseWriter, r *http.Request) { api.ServeHTTP(w, r) }
+		report := reportOn(t, t.Context(), brokentest.IgnoresTheKey, Config{}, straight)
+		for id, says := range map[string]string{
+			"replay/executes":       "2 executions of 2 requests",
+			"replay/others-between": "2 executions of 2 requests",
+			"mismatch/executes":     "3 executions of 3 requests",
+			"concurrency/64":        "65 executions of 65 requests (64 at once, 1 afterwards)",
+			"mismatch/at-once":      "5 executions of 5 requests (2 at once, 3 afterwards)",
+		} {
+			assert.Equal(t, found(t, report, id).Says, says, id)
+		}
+	})
+}
+
+// TestALeftClientsRequestIsNotSaidToBeTheOneExecuted: its server may have dropped
+// it, and carried out the next one.
+func TestALeftClientsRequestIsNotSaidToBeTheOneExecuted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		left := make(map[string]bool)
+		report := reportOn(t, t.Context(), brokentest.None, Config{Run: []string{"lost/client-gone"}}, func(api http.Handler, w http.ResponseWriter, r *http.Request) {
+			if key := r.Header.Get("Idempotency-Key"); r.Method == http.MethodPost && len(left) > controls && !left[key] {
+				left[key] = true
+				io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+				return
+			} else if r.Method == http.MethodPost {
+				left[key] = true
+			}
+			api.ServeHTTP(w, r)
+		}, func(target *Target) {
+			target.Observe = &Observe{URL: strings.Replace(target.URL, brokentest.OrdersPath, brokentest.EffectsPath, 1), Pointer: "/orders"}
+		})
+		f := found(t, report, "lost/client-gone")
+		assert.Equal(t, f.Status, Pass, f.Says)
+		assert.Equal(t, f.Says, "one execution in all, though the first client had left")
+		assert.Equal(t, report.Verdict(), NoVerdict)
 	})
 }
 

@@ -26,4 +26,5 @@ const (
 	StopsWithItsClient     Mistake = "forgets the key when its client has left"
 	TakesHalfABody         Mistake = "takes half a body for the whole"
 	ForgetsLocation        Mistake = "forgets Location in a replay"
+	OrdersByGet            Mistake = "places an order for a GET as well"
 )

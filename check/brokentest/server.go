@@ -80,6 +80,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, `{"endpoints":[{"methods":["POST"],"path":"/orders","required":true,"retention":86400}]}`) //nolint:errcheck // as above.
 	case r.URL.Path != OrdersPath:
 		refuse(w, http.StatusNotFound, "not-found")
+	case r.Method == http.MethodGet && s.mistake == OrdersByGet:
+		s.work([]byte(`{"amount":1}`)).write(w, false)
 	case r.Method != http.MethodPost:
 		refuse(w, http.StatusMethodNotAllowed, "method")
 	default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/jstemmer/go-junit-report/v2/junit"
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
@@ -109,7 +110,14 @@ func markdown(b *strings.Builder, r *check.Report) {
 	for _, why := range r.Because() {
 		fmt.Fprintf(b, "- %s\n", cell(why))
 	}
-	b.WriteString("\n| case | level | result | evidence | |\n|---|---|---|---|---|\n")
+	if missing := r.NotLookedAt(); len(missing) > 0 {
+		fmt.Fprintf(b, "- MUST cases that could not be looked at: %s\n", strings.Join(missing, ", "))
+	}
+	fmt.Fprintf(b, "\n%d cases, seed %d: %s, in %s. %s\n\n", r.Cases, r.Seed, r.Sum(), r.Took.Round(time.Millisecond), cell(r.ToldBy()))
+	for _, line := range check.Legend() {
+		fmt.Fprintf(b, "- %s\n", line)
+	}
+	b.WriteString("\n| case | level | result | evidence | what was seen |\n|---|---|---|---|---|\n")
 	for _, f := range r.Findings {
 		fmt.Fprintf(b, "| [%s](%s) | %s | %s | %s | %s |\n", f.Case.ID, pageOf(f.Case), f.Case.Level, f.Status, f.Evidence, cell(f.Says))
 	}

@@ -36,9 +36,10 @@ those of an OpenAPI document that declare the key's field:
 
   semel check http://localhost:8080 --openapi api.yaml --report sarif=check.sarif
 
-Exit codes: 0 safe; 1 not safe; 2 the command line makes no sense; 3 nothing
-failed, and what was seen does not suffice to call it safe; 130 or 143 it was
-stopped by a signal, and reports what it had found.
+Exit codes: 0 safe, or no verdict on the API because --run asked for a part of
+it, of which nothing failed; 1 not safe; 2 the command line makes no sense; 3
+nothing failed, and what was seen does not suffice to call it safe; 130 or 143 it
+was stopped by a signal, and reports what it had found.
 
 "semel check --list" names the cases, "semel check --explain ID" tells one. The
 guide is docs/check.md.`
@@ -58,7 +59,7 @@ func (f *checkFlags) add(flags *pflag.FlagSet) {
 	f.checkOptions.add(flags)
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` with several operations (see docs/check.md)")
 	flags.StringVar(&f.openAPI, "openapi", "", "OpenAPI 3 document `FILE`: test its operations that declare the key's field, at URL")
-	flags.StringArrayVar(&f.reports, "report", nil, "write a report too: `FORMAT=FILE` with json, junit, md or sarif, the last only with --openapi (repeatable)")
+	flags.StringArrayVar(&f.reports, "report", nil, "write a report too: `FORMAT=FILE` with json (a list of all operations), junit, md or sarif, the last only with --openapi (repeatable)")
 	flags.BoolVar(&f.list, "list", false, "name the cases, and do nothing")
 	flags.StringVar(&f.explain, "explain", "", "tell what the case `ID` is about, and do nothing")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the requests and the cases that would run, and send nothing")

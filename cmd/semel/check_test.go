@@ -109,7 +109,8 @@ func TestCheckAsksForNewAuthorizationWhenItHasRunOut(t *testing.T) {
 	t.Cleanup(srv.Close)
 	script := "if [ -e " + token + " ]; then echo 'Authorization: " + brokentest.BearerToken + "'; else touch " + token + "; echo 'Authorization: old'; fi"
 	code, stdout, _ := runHere(t, "check", srv.URL+brokentest.OrdersPath, "-d", `{"amount":1}`, "--auth-command", script, "--run=replay/executes")
-	assert.Equal(t, code, 3, stdout) // two groups are not run
+	assert.Equal(t, code, exitDone, stdout)
+	assert.Contains(t, stdout, "/orders: no verdict\n  of what was asked for (replay/executes) nothing failed;")
 	assert.Contains(t, stdout, "pass         MUST     identity replay/executes")
 	assert.Equal(t, requests, 1+3+1+2) // one is refused, four tell how it answers, two are the case
 }
@@ -129,6 +130,9 @@ func TestCheckTellsOfItsCasesAndSendsNothing(t *testing.T) {
 	for _, want := range []string{"POST http://127.0.0.1:1/x", `{"amount":7}`, "Authorization: ***", "replay/ten"} {
 		assert.Contains(t, stdout, want)
 	}
+	_, stdout, _ = runHere(t, "check", "http://127.0.0.1:1/x", "-d", "{}", "--dry-run", "--run=failure")
+	assert.Contains(t, stdout, "A request that the API refuses (--refused-data), twice")
+	assert.Contains(t, stdout, "A request that the API cannot carry out (--failing-data), three times")
 }
 
 func TestABadCheckIsRefused(t *testing.T) {

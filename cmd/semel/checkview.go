@@ -24,15 +24,13 @@ type checkView struct {
 // wholeHistories is how many failures are printed with all that shows them.
 const wholeHistories = 3
 
-const checkLegend = `MUST: the draft asks for it so, or money moves twice; SHOULD: the draft; PRACTICE: what payment APIs do.
-counted: by what the service says of its effects; identity: by what is new in each reply; bytes: replies were compared.`
-
 // report prints a report. Its last line, or its last paragraph where nothing
 // failed and it is not called safe, is the verdict.
 func (v checkView) report(r *check.Report) {
-	fmt.Fprintf(v.w, "%s\n%d cases, seed %d. %s\n", r.Target, r.Cases, r.Seed, v.evidence(r))
+	fmt.Fprintf(v.w, "%s\n%d cases, seed %d. %s\n", r.Target, r.Cases, r.Seed, r.ToldBy())
 	if len(r.Findings) > 0 {
-		fmt.Fprintf(v.w, "%s\n\n", checkLegend)
+		fmt.Fprintf(v.w, "%s\n\n", strings.Join(check.Legend(), "\n"))
+		v.row("result", "level", "evidence", "case", "what was seen")
 	}
 	var failed []check.Finding
 	for _, status := range byWeight {
@@ -52,21 +50,12 @@ func (v checkView) report(r *check.Report) {
 // byWeight are the statuses in the order in which findings are printed.
 var byWeight = []check.Status{check.Fail, check.Warn, check.SetupFailed, check.Inconclusive, check.Skipped, check.Told, check.Pass}
 
-// evidence says by what executions are told apart.
-func (v checkView) evidence(r *check.Report) string {
-	switch {
-	case r.Setup != "":
-		return "None could be run."
-	case v.target.Observe != nil:
-		return fmt.Sprintf("Executions were counted by %s at %s.", v.target.Observe.Pointer, v.target.Observe.URL)
-	case len(r.Marks) > 0:
-		return "Executions were told apart by " + strings.Join(r.Marks, ", ") + "."
-	}
-	return "Replies say nothing of the execution that they come from: let effects be counted with --observe."
+func (v checkView) finding(f check.Finding) {
+	v.row(string(f.Status), string(f.Case.Level), string(f.Evidence), f.Case.ID, f.Says)
 }
 
-func (v checkView) finding(f check.Finding) {
-	fmt.Fprintf(v.w, "%-12s %-8s %-8s %-28s %s\n", f.Status, f.Case.Level, f.Evidence, f.Case.ID, f.Says)
+func (v checkView) row(result, level, evidence, id, says string) {
+	fmt.Fprintf(v.w, "%-12s %-8s %-8s %-28s %s\n", result, level, evidence, id, says)
 }
 
 func (v checkView) failures(failed []check.Finding) {
@@ -93,11 +82,8 @@ func (v checkView) failure(f check.Finding) {
 }
 
 func (v checkView) summary(r *check.Report) {
-	counts := r.Counts()
 	if len(r.Findings) > 0 {
-		fmt.Fprintf(v.w, "\n%d passed, %d failed, %d warned, %d told, %d inconclusive, %d not set up, %d skipped, in %s\n",
-			counts[check.Pass], counts[check.Fail], counts[check.Warn], counts[check.Told], counts[check.Inconclusive],
-			counts[check.SetupFailed], counts[check.Skipped], r.Took.Round(time.Millisecond))
+		fmt.Fprintf(v.w, "\n%s, in %s\n", r.Sum(), r.Took.Round(time.Millisecond))
 	}
 	if missing := r.NotLookedAt(); len(missing) > 0 {
 		fmt.Fprintf(v.w, "MUST cases that could not be looked at: %s\n", strings.Join(missing, ", "))
