@@ -279,8 +279,57 @@ function judgeStatus(r) {
   return verdict({ act: "confirm", outcome: "not-applied", reason: "refused" });
 }
 
-/** @param {Reply} r */
-const says = (r) => r.headers.get("Semel-Outcome") ?? "";
+const OUTCOMES = ["executed", "replayed", "in-progress", "key-reused", "unknown", "released", "reply-not-kept", "unprotected"];
+
+/**
+ * What Semel's header says, and else the code of its problem: a gateway may drop the
+ * header, and a browser shows it only if told to.
+ * @param {Reply} r
+ */
+function says(r) {
+  const said = r.headers.get("Semel-Outcome") ?? "";
+  return OUTCOMES.includes(said) ? said : codeSays(r);
+}
+
+/**
+ * What each of Semel's own problems says became of the try; where that can be more
+ * than one thing, the one that claims least. semelclient/problem.go has the same.
+ * @type {Map<string, string>}
+ */
+const saysOfCode = new Map([
+  ["key-missing", "released"],
+  ["key-invalid", "released"],
+  ["key-reused", "key-reused"],
+  ["in-progress", "in-progress"],
+  ["outcome-unknown", "unknown"],
+  ["reply-not-kept", "reply-not-kept"],
+  ["reply-not-acceptable", "reply-not-kept"],
+  ["replay-refused", "reply-not-kept"],
+  ["other-caller", "key-reused"],
+  ["scope-missing", "released"],
+  ["token-invalid", "released"],
+  ["auth-unavailable", "unknown"],
+  ["body-too-large", "released"],
+  ["body-timeout", "released"],
+  ["body-incomplete", "released"],
+  ["upgrade-refused", "released"],
+  ["store-unavailable", "unknown"],
+  ["overloaded", "unknown"],
+  ["still-running", "unknown"],
+  ["commit-refused", "unknown"],
+  ["step-unsettled", "unknown"],
+  ["upstream-unknown", "unknown"],
+]);
+
+/**
+ * What the code of the problem says, or "". A 5xx that says that nothing was done
+ * is not believed: Semel's do not say it by their code.
+ * @param {Reply} r
+ */
+function codeSays(r) {
+  const said = saysOfCode.get(code(r)) ?? "";
+  return r.status < 400 || (r.status >= 500 && (said === "released" || said === "key-reused")) ? "" : said;
+}
 
 /** @param {Reply} r */
 const code = (r) => r.problem?.code ?? "";
@@ -301,10 +350,10 @@ const vendorSays = (r, value) =>
  * @param {Reply} r
  */
 function mayAgain(r) {
-  if (says(r) && r.problem?.code) {
+  if (r.problem?.code && says(r)) {
     return r.problem.retry;
   }
-  return vendorSays(r, "true") || code(r) === "in-progress";
+  return vendorSays(r, "true");
 }
 
 /**
@@ -312,32 +361,40 @@ function mayAgain(r) {
  * @param {Reply} r
  */
 function mayNever(r) {
-  if (says(r) && r.problem?.code) {
+  if (r.problem?.code && says(r)) {
     return !r.problem.retry;
   }
   return vendorSays(r, "false");
 }
 
 /**
- * Problem details (RFC 9457), if the body is that.
+ * Problem details (RFC 9457), if the body is that: an object in JSON, of that media
+ * type whatever its parameters. A member counts if it has its exact name and its
+ * type, and is ignored otherwise (section 3.1).
  * @param {Headers} headers
  * @param {string} body
  * @returns {Reply["problem"]}
  */
 function problemOf(headers, body) {
-  const media = headers.get("Content-Type")?.split(";")[0].trim().toLowerCase();
-  if (media !== "application/problem+json") {
+  if (!/^application\/problem\+json[ \t]*(;|$)/i.test(headers.get("Content-Type") ?? "")) {
     return null;
   }
+  let read;
   try {
-    const read = JSON.parse(body);
-    const problem = { code: "", retry: false, originalStatus: 0, reason: "", ...read };
-    const fits = read !== null && typeof problem.code === "string" && typeof problem.retry === "boolean" &&
-      typeof problem.originalStatus === "number" && typeof problem.reason === "string";
-    return fits ? problem : null;
+    read = JSON.parse(body);
   } catch {
     return null;
   }
+  if (typeof read !== "object" || read === null || Array.isArray(read)) {
+    return null;
+  }
+  const { code, retry, originalStatus, reason } = read;
+  return {
+    code: typeof code === "string" ? code : "",
+    retry: retry === true,
+    originalStatus: Number.isInteger(originalStatus) && originalStatus >= 200 && originalStatus <= 599 ? originalStatus : 0,
+    reason: typeof reason === "string" ? reason : "",
+  };
 }
 
 /**

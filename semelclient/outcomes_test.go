@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +201,35 @@ func TestExpiryPolicy(t *testing.T) {
 				assert.Equal(t, r.Outcome, semelclient.Unknown)
 				assert.Equal(t, r.Attempts, 0)
 				assert.Equal(t, len(s.requests()), 1, "it is not sent blind")
+			})
+		})
+	}
+}
+
+// row is one of the table of docs/problems.md: code, status, retry, Retry-After,
+// Semel-Outcome.
+var row = regexp.MustCompile("(?m)^\\| \\[`([a-z-]+)`\\][^|]*\\| ([0-9]+) \\| (yes|no) \\| [^|]* \\| ([a-z -]+) \\|$")
+
+func TestAProblemOfSemelsSaysWithoutItsHeaderNoMoreThanWithIt(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../docs/problems.md")
+	assert.NoError(t, err)
+	rows := row.FindAllStringSubmatch(string(document), -1)
+	assert.True(t, len(rows) > 20, "got %d rows, want all", len(rows))
+	for _, r := range rows {
+		code, number, retry, said := r[1], r[2], r[3] == "yes", strings.Split(r[4], " or ")
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, err := strconv.Atoi(number)
+				assert.NoError(t, err)
+				client, _ := newClient(t, playing(problem(n, "", code, retry)))
+				bare := pay(t, client).Outcome
+				for _, outcome := range said {
+					client, _ := newClient(t, playing(problem(n, outcome, code, retry)))
+					whole := pay(t, client).Outcome
+					assert.True(t, bare == whole || bare == semelclient.Unknown, "%v without the header, %v with %s", bare, whole, outcome)
+				}
 			})
 		})
 	}

@@ -1,8 +1,6 @@
 package semelclient
 
 import (
-	"encoding/json"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,16 +21,12 @@ const (
 
 // The codes of problems that mean more than their outcome does.
 const (
-	codeInProgress   = "in-progress"
 	codeOtherCaller  = "other-caller"
 	codeReplyNotKept = "reply-not-kept"
 	// codeUnknownPolicy is a reason of key-reused: the two requests could not
 	// be compared.
 	codeUnknownPolicy = "unknown-policy"
 )
-
-// mediaProblem is problem details (RFC 9457).
-const mediaProblem = "application/problem+json"
 
 // reply is a whole answer to one attempt.
 type reply struct {
@@ -45,23 +39,26 @@ type reply struct {
 }
 
 func newReply(resp *http.Response, body []byte, truncated bool) *reply {
-	r := &reply{response: resp, status: resp.StatusCode, header: resp.Header, body: body, truncated: truncated}
-	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	var p Problem
-	if err == nil && media == mediaProblem && json.Unmarshal(body, &p) == nil {
-		r.problem = &p
+	return &reply{
+		response: resp, status: resp.StatusCode, header: resp.Header, body: body, truncated: truncated,
+		problem: readProblem(resp.Header, body),
 	}
-	return r
 }
 
 // says is what Semel at the other end says became of this attempt, if there is
-// one.
-func (r *reply) says() string { return r.header.Get("Semel-Outcome") }
+// one: its header, and else the code of its problem.
+func (r *reply) says() string {
+	switch said := field(r.header, "Semel-Outcome"); said {
+	case saysExecuted, saysReplayed, saysInProgress, saysKeyReused, saysUnknown, saysReleased, saysReplyNotKept, saysUnprotected:
+		return said
+	}
+	return r.codeSays()
+}
 
 // replayed reports whether the reply is a saved one, by the header that the
 // payment APIs have in common.
 func (r *reply) replayed() bool {
-	return strings.EqualFold(r.header.Get("Idempotent-Replayed"), "true") || r.says() == saysReplayed
+	return equal(field(r.header, "Idempotent-Replayed"), "true") || r.says() == saysReplayed
 }
 
 func (r *reply) code() string {
@@ -75,21 +72,21 @@ func (r *reply) code() string {
 // never whether it says that it may not: a Semel by its problem, Stripe and Adyen
 // by a header each.
 func (r *reply) again() bool {
-	if r.says() != "" && r.problem != nil && r.problem.Code != "" {
+	if r.says() != "" && r.code() != "" {
 		return r.problem.Retry
 	}
-	return vendorSays(r.header, "true") || r.code() == codeInProgress
+	return vendorSays(r.header, "true")
 }
 
 func (r *reply) never() bool {
-	if r.says() != "" && r.problem != nil && r.problem.Code != "" {
+	if r.says() != "" && r.code() != "" {
 		return !r.problem.Retry
 	}
 	return vendorSays(r.header, "false")
 }
 
 func vendorSays(h http.Header, value string) bool {
-	return strings.EqualFold(h.Get("Stripe-Should-Retry"), value) || strings.EqualFold(h.Get("Transient-Error"), value)
+	return equal(field(h, "Stripe-Should-Retry"), value) || equal(field(h, "Transient-Error"), value)
 }
 
 // longest stands for a Retry-After that no duration can hold.
@@ -111,7 +108,7 @@ func retryAfter(h http.Header) time.Duration {
 	if err != nil {
 		return 0
 	}
-	from, err := http.ParseTime(h.Get("Date"))
+	from, err := http.ParseTime(field(h, "Date"))
 	if err != nil {
 		return 0
 	}

@@ -182,7 +182,7 @@ func judgeServerError(r *reply) verdict {
 func isPassing(r *reply) bool {
 	switch r.status {
 	case http.StatusConflict, http.StatusUnprocessableEntity, http.StatusLocked:
-		return !r.never() && (r.again() || r.header.Get("Retry-After") != "")
+		return !r.never() && (r.again() || field(r.header, "Retry-After") != "")
 	}
 	return false
 }

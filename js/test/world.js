@@ -220,7 +220,9 @@ function reply(code, headers, body) {
   const hidden = code >= 300 && code < 400;
   return {
     status: hidden ? 0 : code, type: hidden ? "opaqueredirect" : "basic",
-    headers: new Headers(hidden ? {} : headers), text: async () => (hidden ? "" : body),
+    headers: new Headers(hidden ? {} : headers),
+    // As a browser decodes it, which takes a byte order mark off.
+    text: async () => (hidden ? "" : new TextDecoder().decode(new TextEncoder().encode(body))),
   };
 }
 
