@@ -18,9 +18,9 @@ import (
 // given up (R15).
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok {
-		if wait := time.Until(deadline) - statementLimit; wait > 0 {
+		if last := deadline.Add(-statementLimit); time.Now().Before(last) {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, wait)
+			ctx, cancel = context.WithDeadline(ctx, last)
 			defer cancel()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
@@ -76,6 +77,43 @@ func TestPgxReplayLeavesTheRowUntouched(t *testing.T) {
 		assert.Equal(t, res.Outcome, semel.BeginReplay)
 	}
 	assert.Equal(t, s.number(t, mark), before, "xmax of the row")
+}
+
+// What is sent late could be at work when its caller has given up (R15).
+func TestPgxCallWaitsForAConnectionNoLongerThanItsStatementCanBeWaitedFor(t *testing.T) {
+	t.Parallel()
+	base, err := pgxpool.ParseConfig(newPgx(t, pgxConfig{}).url)
+	assert.NoError(t, err)
+	until := make(chan time.Time, 1)
+	base.PrepareConn = func(ctx context.Context, _ *pgx.Conn) (bool, error) {
+		deadline, _ := ctx.Deadline()
+		select {
+		case until <- deadline:
+		default:
+		}
+		return true, nil
+	}
+	s, err := pgxstore.New(t.Context(), base, pgxstore.Config{Hooks: pgxHooks})
+	assert.NoError(t, err)
+	t.Cleanup(s.Close)
+	rec := begun(t, s, beginFor("k"))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	givenUp, _ := ctx.Deadline()
+	for name, call := range map[string]func() error{
+		"Begin":  func() error { _, err := s.Begin(ctx, beginFor("k")); return err },
+		"Extend": func() error { _, err := s.Extend(ctx, rec.Claim(), semel.ExtendParams{Lease: time.Minute}); return err },
+		"Get":    func() error { _, err := s.Get(ctx, rec.Scope, rec.Key); return err },
+		"Finish": func() error { _, err := s.Finish(ctx, rec.Claim(), doneWith("x")); return err },
+		"Sweep":  func() error { _, err := s.Sweep(ctx, 1); return err },
+	} {
+		select {
+		case <-until: // of a call before
+		default:
+		}
+		assert.NoError(t, call(), name)
+		assert.Equal(t, givenUp.Sub(<-until), s.StatementLimit(), "what %s leaves to its statement", name)
+	}
 }
 
 // pgxStandstill is how long a transaction is open before its end.
