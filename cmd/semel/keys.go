@@ -84,6 +84,7 @@ type listFlags struct {
 	olderThan time.Duration
 	limit     int
 	stuck     bool
+	lapsed    bool // of what runs only that whose lease has run out
 }
 
 func (f *listFlags) add(flags *pflag.FlagSet, olderThan time.Duration) {
@@ -111,7 +112,7 @@ the store's clock. A scope or key that is no UTF-8 is in scopeBase64 or keyBase6
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), s) },
 	}
 	f.add(cmd.Flags(), 0)
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these `STATES`: running, unknown, done, released")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these `STATES`: running (lapsed ones too), lapsed, unknown, done, released")
 	return cmd
 }
 
@@ -166,14 +167,25 @@ func (f *listFlags) params() (semel.ListParams, error) {
 		return p, usagef("--older-than is %v; it must be positive", f.olderThan)
 	}
 	listable := []semel.State{semel.StateRunning, semel.StateUnknown, semel.StateDone, semel.StateReleased}
+	f.lapsed = slices.Contains(f.states, stateLapsed) && !slices.Contains(f.states, semel.StateRunning.String())
 	for _, name := range f.states {
+		if name == stateLapsed {
+			name = semel.StateRunning.String() // which is what a store has; wants tells them apart
+		}
 		i := slices.IndexFunc(listable, func(s semel.State) bool { return s.String() == name })
 		if i < 0 {
-			return p, usagef("--state has %q; there are running, unknown, done, released", name)
+			return p, usagef("--state has %q; there are running, lapsed, unknown, done, released", name)
 		}
-		p.States = append(p.States, listable[i])
+		if !slices.Contains(p.States, listable[i]) {
+			p.States = append(p.States, listable[i])
+		}
 	}
 	return p, nil
+}
+
+// wants reports whether a record of the states that were asked for is listed.
+func (f *listFlags) wants(r *semel.Record) bool {
+	return !f.lapsed || r.State != semel.StateRunning || lapsed(r)
 }
 
 // listPage is how many records are read at a time.
@@ -194,11 +206,18 @@ func (f *listFlags) collect(ctx context.Context, lister semel.Lister, p semel.Li
 			p.Limit = min(listPage, f.limit-len(all))
 		}
 		page, err := next(ctx, p)
-		all = append(all, page...)
-		if err != nil || len(page) < p.Limit || len(all) == f.limit {
+		more := err == nil && len(page) == p.Limit
+		if more {
+			p.After = page[len(page)-1].Position()
+		}
+		for i := range page {
+			if f.wants(&page[i]) {
+				all = append(all, page[i])
+			}
+		}
+		if !more || f.limit > 0 && len(all) == f.limit {
 			return all, err
 		}
-		p.After = page[len(page)-1].Position()
 	}
 }
 
@@ -219,7 +238,7 @@ func (f *listFlags) printNone(ctx context.Context, s streams, lister semel.Liste
 		fmt.Fprintln(s.out, "no", kind)
 		return nil
 	}
-	every := listFlags{stuck: f.stuck, limit: countUpTo}
+	every := listFlags{stuck: f.stuck, lapsed: f.lapsed, limit: countUpTo}
 	p.OlderThan = 0
 	younger, err := every.collect(ctx, lister, p)
 	if err != nil {

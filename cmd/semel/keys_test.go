@@ -122,6 +122,10 @@ func TestKeysAreListedTheOldestFirst(t *testing.T) {
 	assert.Equal(t, list("--limit=0"), all)
 	assert.Equal(t, list("--limit=2"), "running=running, lapsed=lapsed")
 	assert.Equal(t, list("--state=unknown,done", "--state=released"), "unknown=unknown, done=done, released=released")
+	assert.Equal(t, list("--state=lapsed"), "lapsed=lapsed")
+	assert.Equal(t, list("--state=lapsed", "--limit=1"), "lapsed=lapsed", "beyond a page without any")
+	assert.Equal(t, list("--state=lapsed,done", "--limit=0"), "lapsed=lapsed, done=done")
+	assert.Equal(t, list("--state=lapsed,running"), "running=running, lapsed=lapsed")
 	assert.Equal(t, list("--scope="+scopeOfKeys, "--state=done"), "done=done")
 	assert.Equal(t, list("--scope=another"), "")
 	assert.Equal(t, list("--older-than=1h"), "")
@@ -164,6 +168,18 @@ func TestWhatIsStuckWaitsForSomebody(t *testing.T) {
 	assert.Equal(t, s.keys(t, "stuck", "--older-than=90m", "--scope=nobody's"), "no stuck keys\n")
 	assert.Equal(t, s.keys(t, "list", "--scope=nobody's"), "no such keys\n")
 	assert.Equal(t, s.keys(t, "list", "--older-than=90s", "--state=unknown"), "no such keys older than 1m30s; 1 younger\n")
+	assert.Equal(t, s.keys(t, "list", "--older-than=90s", "--state=lapsed"), "no such keys older than 1m30s; 1 younger\n")
+}
+
+func TestTheLeaseIsShownOfWhatRuns(t *testing.T) {
+	t.Parallel()
+	s := newKeyStore(t)
+	s.inAllStates(t)
+	for key, want := range map[string]string{"running": "lease ends", "lapsed": "lease ended", "unknown": "", "done": "", "released": ""} {
+		shown := s.keys(t, "show", "--operation="+operationOf(key))
+		got := regexp.MustCompile(`(?m)^lease \w+`).FindString(shown)
+		assert.Equal(t, got, want, "of %s:\n%s", key, shown)
+	}
 }
 
 func TestKeysAndRepliesAreNotShownUnlessThatIsAskedFor(t *testing.T) {
@@ -310,7 +326,7 @@ func TestABadCommandLineOnKeysSaysWhatAndWhy(t *testing.T) {
 		"keys list --store=mysql://u:secret@h":                       "of the form mysql://",
 		"keys list --store=sqlite:x --limit=-1":                      "--limit is -1",
 		"keys list --store=sqlite:x --older-than=-1s":                "--older-than is -1s",
-		"keys list --store=sqlite:x --state=stuck":                   `--state has "stuck"; there are running`,
+		"keys list --store=sqlite:x --state=stuck":                   `--state has "stuck"; there are running, lapsed, unknown`,
 		"keys show --store=sqlite:x":                                 "which one?",
 		"keys show --store=sqlite:x --operation=1":                   "--operation is 1; it must be an id",
 		"keys show --store=sqlite:x --scope=s":                       "--scope and --key go together",

@@ -99,10 +99,13 @@ func age(r *semel.Record) time.Duration {
 	return max(r.Now.Sub(r.FirstStarted), 0)
 }
 
+// stateLapsed is what a running record whose lease has run out is called.
+const stateLapsed = "lapsed"
+
 // stateOf is the state in a word, with what the lease says.
 func stateOf(r *semel.Record) string {
 	if lapsed(r) {
-		return "lapsed"
+		return stateLapsed
 	}
 	return r.State.String()
 }
@@ -257,7 +260,12 @@ func printRecord(w io.Writer, r *semel.Record, audits []semel.AuditEntry, showKe
 	line("reply", "%s", replyOf(r))
 	at("first started", r.FirstStarted)
 	at("claimed", r.Claimed)
-	at("lease ends", r.LeaseEnd)
+	switch {
+	case lapsed(r):
+		at("lease ended", r.LeaseEnd)
+	case r.State == semel.StateRunning: // what has ended is nobody's
+		at("lease ends", r.LeaseEnd)
+	}
 	at("finished", r.Finished)
 	at("expires", r.Expires)
 	if r.Open {

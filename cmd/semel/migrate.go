@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,16 +37,21 @@ func newMigrate(s streams) *cobra.Command {
 	return cmd
 }
 
-// withDatabase calls do with a database that is there, or that may be made.
-func withDatabase(flag string, create bool, do func(h *sqlstore.Handles, set migrate.Set) error) error {
+// databaseOf is the database that --store names.
+func databaseOf(flag string) (*sqlDatabase, error) {
 	at, err := locate(flag)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if at.isRedis() {
-		return usagef("--store is Redis, which needs no migrations")
+		return nil, usagef("--store is Redis, which needs no migrations")
 	}
-	d, err := at.findDatabase()
+	return at.findDatabase()
+}
+
+// withDatabase calls do with a database that is there, or that may be made.
+func withDatabase(flag string, create bool, do func(h *sqlstore.Handles, set migrate.Set) error) error {
+	d, err := databaseOf(flag)
 	if err != nil {
 		return err
 	}
@@ -59,6 +67,31 @@ func withDatabase(flag string, create bool, do func(h *sqlstore.Handles, set mig
 	return explained(do(handles, d.set()))
 }
 
+// dryUp says what "up" would do.
+func dryUp(ctx context.Context, s streams, flag string) error {
+	sayPending := func(db *sql.DB, set migrate.Set) error {
+		pending, err := migrate.Pending(ctx, db, set)
+		return say(s, err, pending, "would apply", nothingToApply)
+	}
+	d, err := databaseOf(flag)
+	if err != nil {
+		return err
+	}
+	if !d.missing() {
+		return withDatabase(flag, false, func(h *sqlstore.Handles, set migrate.Set) error { return sayPending(h.Write, set) })
+	}
+	if _, err := os.Stat(filepath.Dir(d.file)); err != nil {
+		return fmt.Errorf("%s could not be created: %w", visible(d.file), err)
+	}
+	fmt.Fprintln(s.out, "would create", visible(d.file))
+	empty, err := sql.Open("sqlite", ":memory:") // as the new file would be
+	if err != nil {
+		return err
+	}
+	defer empty.Close()
+	return sayPending(empty, d.set())
+}
+
 func newMigrateUp(s streams) *cobra.Command {
 	var store string
 	var dryRun bool
@@ -72,13 +105,12 @@ missing is created.`,
   semel migrate up --store postgres://owner@db/shop --dry-run`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withDatabase(store, !dryRun, func(h *sqlstore.Handles, set migrate.Set) error {
-				if dryRun {
-					pending, err := migrate.Pending(cmd.Context(), h.Write, set)
-					return say(s, err, pending, "would apply", "nothing to apply: the schema is the one that this version needs")
-				}
+			if dryRun {
+				return dryUp(cmd.Context(), s, store)
+			}
+			return withDatabase(store, true, func(h *sqlstore.Handles, set migrate.Set) error {
 				applied, err := migrate.Up(cmd.Context(), h.Write, set)
-				return say(s, err, applied, "applied", "nothing to apply: the schema is the one that this version needs")
+				return say(s, err, applied, "applied", nothingToApply)
 			})
 		},
 	}
@@ -86,6 +118,8 @@ missing is created.`,
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be applied, and change nothing")
 	return cmd
 }
+
+const nothingToApply = "nothing to apply: the schema is the one that this version needs"
 
 // say prints a line for each migration, or that there is none.
 func say(s streams, err error, names []string, what, none string) error {

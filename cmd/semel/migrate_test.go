@@ -60,10 +60,21 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 func TestAFileIsMadeByUpAlone(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "new.db")
-	for _, args := range [][]string{{"up", "--dry-run"}, {"status"}, {"down", "--yes-drop-all-records"}} {
-		migrateHere(t, exitFailed, append(args, "--store=sqlite:"+path)...)
+	notMade := func(after string) {
+		t.Helper()
 		_, err := os.Stat(path)
-		assert.ErrorIs(t, err, os.ErrNotExist, "after %v", args)
+		assert.ErrorIs(t, err, os.ErrNotExist, "after %s", after)
+	}
+	for _, args := range [][]string{{"status"}, {"down", "--yes-drop-all-records"}, {"down", "--dry-run"}} {
+		migrateHere(t, exitFailed, append(args, "--store=sqlite:"+path)...)
+		notMade(strings.Join(args, " "))
+	}
+	stdout, _ := migrateHere(t, exitDone, "up", "--dry-run", "--store=sqlite:"+path)
+	assert.Equal(t, stdout, "would create "+path+"\nwould apply 0001_init\n")
+	notMade("up --dry-run")
+	nowhere := filepath.Join(filepath.Dir(path), "no folder", "new.db")
+	for _, args := range [][]string{{"up"}, {"up", "--dry-run"}} {
+		migrateHere(t, exitFailed, append(args, "--store=sqlite:"+nowhere)...)
 	}
 	migrateHere(t, exitDone, "up", "--store=sqlite:"+path)
 	assert.Equal(t, (&keyStore{flag: "--store=sqlite:" + path}).keys(t, "list"), "no keys\n")

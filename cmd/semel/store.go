@@ -152,12 +152,19 @@ func mysqlDSN(text string) (cfg *mysql.Config, dsn string, err error) {
 // set returns the migrations of the database.
 func (d *sqlDatabase) set() migrate.Set { return dialects[d.dialect]() }
 
+// missing reports whether the database is a file that is not there.
+func (d *sqlDatabase) missing() bool {
+	if d.file == "" {
+		return false
+	}
+	_, err := os.Stat(d.file)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // openExisting opens the database. A file that is not there is not created.
 func (d *sqlDatabase) openExisting() (*sqlstore.Handles, error) {
-	if d.file != "" {
-		if _, err := os.Stat(d.file); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("there is no file %s", visible(d.file))
-		}
+	if d.missing() {
+		return nil, fmt.Errorf("there is no file %s", visible(d.file))
 	}
 	return d.open()
 }
