@@ -71,7 +71,8 @@ type Demo struct {
 	cfg       Config
 	data      string
 	temporary bool
-	name      string // in Config.Store
+	lock      *os.File // of the data directory
+	name      string   // in Config.Store
 	listener  net.Listener
 	orders    *sqlstore.Handles
 	server    *http.Server
@@ -158,7 +159,10 @@ func (d *Demo) prepare(ctx context.Context) error {
 
 func (d *Demo) makeData() error {
 	if d.data = d.cfg.Data; d.data != "" {
-		return os.MkdirAll(d.data, 0o700)
+		if err := os.MkdirAll(d.data, 0o700); err != nil {
+			return err
+		}
+		return d.lockData()
 	}
 	d.temporary = true
 	var err error
@@ -272,6 +276,9 @@ func (d *Demo) close() error {
 	var err error
 	if d.orders != nil {
 		err = d.orders.Close()
+	}
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Close())
 	}
 	if d.temporary {
 		err = errors.Join(err, os.RemoveAll(d.data))

@@ -25,9 +25,11 @@ type order struct {
 
 // Try is one request of a client and what it saw.
 type Try struct {
-	// At is when it was sent, in seconds since the order's first request.
+	// At is when it was sent, in seconds since the order's first request, to the
+	// millisecond.
 	At float64 `json:"at"`
-	// Took is how long the client waited for the answer, in seconds.
+	// Took is how long the client waited for the answer, in seconds, to the
+	// millisecond.
 	Took   float64 `json:"took"`
 	Client int     `json:"client"`
 	// Status is zero when there was no answer.
@@ -110,13 +112,16 @@ func (o order) pause() time.Duration {
 	return 150*time.Millisecond + time.Duration(o.pauses.Int64N(int64(100*time.Millisecond)))
 }
 
+// seconds is d to the millisecond, which JSON writes without an exponent.
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
+
 // place sends the order until it is answered for good, or ctx ends.
 func (r *Runner) place(ctx context.Context, o order, client int, start time.Time) []Try {
 	var tries []Try
 	for {
 		at := time.Since(start)
 		t := r.send(ctx, o)
-		t.At, t.Took, t.Client = at.Seconds(), (time.Since(start) - at).Seconds(), client
+		t.At, t.Took, t.Client = seconds(at), seconds(time.Since(start)-at), client
 		tries = append(tries, t)
 		if t.wait < 0 {
 			return tries

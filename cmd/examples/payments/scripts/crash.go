@@ -72,7 +72,7 @@ func (r *Runner) playCrash(ctx context.Context, s Script, keeps string) (Part, e
 		}
 		part.Tries = append(part.Tries, p.tries...)
 	}
-	part.AnsweredAfter = time.Since(start).Seconds()
+	part.AnsweredAfter = seconds(time.Since(start))
 	charges := int64(1)
 	if keeps == inMemory {
 		charges = 2
@@ -148,13 +148,13 @@ func (p *process) run(ctx context.Context, how Payer, start *time.Time) error {
 		if start.IsZero() {
 			*start = time.Now()
 		}
-		p.note(told, time.Since(*start).Seconds(), cmd.Process.Pid)
+		p.note(told, time.Since(*start), cmd.Process.Pid)
 	}
 	err = cmd.Wait()
 	if ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
-	if p.wasKilled(cmd, time.Since(*start).Seconds()) {
+	if p.wasKilled(cmd, time.Since(*start)) {
 		return nil
 	}
 	if err != nil {
@@ -164,9 +164,9 @@ func (p *process) run(ctx context.Context, how Payer, start *time.Time) error {
 }
 
 // note takes an event that came at that time.
-func (p *process) note(told payer.Told, at float64, pid int) {
+func (p *process) note(told payer.Told, at time.Duration, pid int) {
 	if told.Event == payer.Sends {
-		p.tries = append(p.tries, Try{At: at, Client: p.number, Process: pid, Found: told.Found, key: told.Key})
+		p.tries = append(p.tries, Try{At: seconds(at), Client: p.number, Process: pid, Found: told.Found, key: told.Key})
 		return
 	}
 	if len(p.tries) == 0 {
@@ -175,7 +175,7 @@ func (p *process) note(told payer.Told, at float64, pid int) {
 	last := &p.tries[len(p.tries)-1]
 	switch told.Event {
 	case payer.Ended:
-		last.Took, last.Status, last.Replayed = at-last.At, told.Status, told.Replayed
+		last.Took, last.Status, last.Replayed = last.until(at), told.Status, told.Replayed
 		last.Saw = "no answer: the connection was closed"
 		if told.Status != 0 {
 			last.Saw = fmt.Sprintf("%d, which settles nothing", told.Status)
@@ -189,13 +189,18 @@ func (p *process) note(told payer.Told, at float64, pid int) {
 	}
 }
 
+// until is how long after it was sent that moment is, in seconds.
+func (t *Try) until(at time.Duration) float64 {
+	return seconds(at - time.Duration(t.At*float64(time.Second)))
+}
+
 // wasKilled notes that the program was, while it waited for an answer.
-func (p *process) wasKilled(cmd *exec.Cmd, at float64) bool {
+func (p *process) wasKilled(cmd *exec.Cmd, at time.Duration) bool {
 	if cmd.ProcessState.Exited() || len(p.tries) == 0 {
 		return false
 	}
 	last := &p.tries[len(p.tries)-1]
-	last.Took, last.Killed = at-last.At, true
+	last.Took, last.Killed = last.until(at), true
 	last.Saw = "killed (SIGKILL), the answer unread"
 	return true
 }

@@ -146,7 +146,7 @@ func (r *Runner) play(ctx context.Context, s Script, door payments.Door) (Part, 
 	defer cancel()
 	start := time.Now()
 	part.Tries = r.placeTogether(within, s, o, start)
-	part.AnsweredAfter = time.Since(start).Seconds()
+	part.AnsweredAfter = seconds(time.Since(start))
 	part.Ledger, err = r.settled(ctx, door, before[door], s.charges(door))
 	if err != nil {
 		return part, err
