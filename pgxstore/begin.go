@@ -110,7 +110,7 @@ func (s *Store) claimSeen(ctx context.Context, seen row, p semel.BeginParams) (s
 func (s *Store) claimSeenArgs(seen row, p semel.BeginParams) (statement string, args []any, err error) {
 	before := seen.record
 	if before.State == semel.StateRunning && before.Token == p.Token {
-		return s.sql.claimLast, renewArgs(before.Claim(), semel.ExtendParams{Lease: p.Lease}), nil
+		return s.sql.claimAgain, renewArgs(before.Claim(), semel.ExtendParams{Lease: p.Lease}), nil
 	}
 	res, _ := seen.record.Begin(p)
 	seen.fromClock(res.From == semel.StateAbsent)
@@ -125,7 +125,7 @@ func (s *Store) beginForced(ctx context.Context, p semel.BeginParams) (res semel
 		return changed, p.AuditEntry(&res)
 	})
 	if err != nil {
-		return semel.BeginResult{}, unavailable(err)
+		return semel.BeginResult{}, err
 	}
 	return res, nil
 }

@@ -96,20 +96,20 @@ func (s *Store) inBatch(ctx context.Context, conn *pgxpool.Conn, read func(pgx.B
 // package, and reports whether it has to be written and what to log.
 type transition func(*semel.Record) (changed bool, audit *semel.AuditEntry)
 
-// changeClaim is change for the holder of a claim.
-func (s *Store) changeClaim(ctx context.Context, c semel.Claim, apply transition) error {
-	if err := s.change(ctx, c.Scope, c.Key, apply); err != nil {
+// errLost is a row that is not what was read under its lock.
+var errLost = errors.New("the record changed under its lock")
+
+// change runs one transition in a transaction of its own.
+func (s *Store) change(ctx context.Context, scope, key string, apply transition) error {
+	if err := s.changeLocked(ctx, scope, key, apply); err != nil {
 		return unavailable(err)
 	}
 	return nil
 }
 
-// errLost is a row that is not what was read under its lock.
-var errLost = errors.New("the record changed under its lock")
-
-// change runs one transition in a transaction of its own: one round trip that
-// locks and reads, and one that writes and commits.
-func (s *Store) change(ctx context.Context, scope, key string, apply transition) error {
+// changeLocked takes one round trip that locks and reads, and one that writes and
+// commits.
+func (s *Store) changeLocked(ctx context.Context, scope, key string, apply transition) error {
 	conn, err := s.acquire(ctx)
 	if err != nil {
 		return err

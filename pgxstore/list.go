@@ -88,7 +88,7 @@ func (s *Store) Erase(ctx context.Context, scope, key string, a semel.Audit) (re
 		return changed, res.AuditEntry(a)
 	})
 	if err != nil {
-		return semel.EraseResult{}, unavailable(err)
+		return semel.EraseResult{}, err
 	}
 	return res, nil
 }

@@ -7,15 +7,15 @@ import "strings"
 // where names are looked for, or have a temporary table of the same name. For
 // that reason functions are called by their whole names everywhere.
 type statements struct {
-	read, lock                     string
-	claimNew, claimSeen, claimLast string
-	save                           string
-	renew, finish                  string
-	endClaimed, endNew, endSeen    string
-	list, operation                string
-	turn, lag                      string
-	lockRaised, deleteExpired      string
-	audit, audits                  string
+	read, lock                      string
+	claimNew, claimSeen, claimAgain string
+	save                            string
+	renew, finish                   string
+	endClaimed, endNew, endSeen     string
+	list, operation                 string
+	turn, lag                       string
+	lockRaised, deleteExpired       string
+	audit, audits                   string
 }
 
 // statementsIn returns the texts for a schema, which is quoted where it must be,
@@ -36,7 +36,7 @@ func statementsIn(schema, shift string, durable bool) statements {
 		lock:          tables.Replace(lockRecord),
 		claimNew:      tables.Replace(claimNew),
 		claimSeen:     tables.Replace(claimSeen),
-		claimLast:     tables.Replace(claimAgain),
+		claimAgain:    tables.Replace(claimAgain),
 		save:          tables.Replace(saveOld),
 		renew:         tables.Replace(renewRunning),
 		finish:        tables.Replace(finish),

@@ -122,7 +122,7 @@ func (s *Store) Extend(ctx context.Context, c semel.Claim, p semel.ExtendParams)
 		return semel.Held{Status: semel.HeldYes, State: semel.StateRunning}, nil
 	}
 	var held semel.Held
-	err = s.changeClaim(ctx, c, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
+	err = s.change(ctx, c.Scope, c.Key, func(r *semel.Record) (changed bool, _ *semel.AuditEntry) {
 		held, changed = r.Extend(c, p)
 		return changed, nil
 	})
@@ -166,7 +166,7 @@ func (s *Store) Finish(ctx context.Context, c semel.Claim, p semel.FinishParams)
 		return semel.Held{}, unavailable(err)
 	}
 	var held semel.Held
-	err = s.changeClaim(ctx, c, finishing(c, p, &held))
+	err = s.change(ctx, c.Scope, c.Key, finishing(c, p, &held))
 	return held, err
 }
 
