@@ -57,21 +57,16 @@ const tooLong = time.Second
 
 // beginAlone claims a new key. Otherwise it returns the record there is, and no
 // outcome.
-func (s *Store) beginAlone(ctx context.Context, p semel.BeginParams) (row, semel.BeginResult, error) {
-	var (
-		res   semel.BeginResult
-		seen  row
-		fresh bool
-		err   = sql.ErrNoRows
-	)
-	if s.sql.claim != "" && p.Force == nil {
-		err = s.alone(ctx, func(q execer) error {
+func (s *Store) beginAlone(ctx context.Context, p semel.BeginParams) (seen row, res semel.BeginResult, err error) {
+	fresh, read := false, s.sql.claim == "" || p.Force != nil
+	if !read {
+		err = s.alone(ctx, func(q execer) (err error) {
 			seen, fresh, res, err = s.claimOn(ctx, q, p)
 			return err
 		})
+		read = errors.Is(err, sql.ErrNoRows) // MariaDB found a record, or a rival has inserted it since
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		// Nothing was tried, or a rival has inserted the key since.
+	if read {
 		seen, err = s.read(ctx, s.handles.ownRead, s.sql.read, p.Scope, p.Key)
 	}
 	if err != nil {
