@@ -21,6 +21,7 @@ const (
 	CodeReplayRefused    Code = "replay_refused"
 	CodeSettleRefused    Code = "settle_refused"
 	CodeEraseRefused     Code = "erase_refused"
+	CodeTxMisuse         Code = "tx_misuse"
 )
 
 // Error is the one error type of this module. Errors with the same code match
@@ -54,6 +55,10 @@ var (
 	// ErrCommitRefused means the database refused the business transaction:
 	// nothing in it took effect.
 	ErrCommitRefused = &Error{Code: CodeCommitRefused, Text: "the database refused the transaction"}
+	// ErrTxMisuse is what a program does wrong with a business transaction: it
+	// asks for one where there is none, uses it after the handler has returned or
+	// twice at one time, or sends a statement that would end it.
+	ErrTxMisuse = &Error{Code: CodeTxMisuse, Text: "the business transaction cannot be used so"}
 	// ErrReplayRefused means Call.BeforeReplay refused the saved reply.
 	ErrReplayRefused = &Error{Code: CodeReplayRefused, Text: "the saved reply may not be shown"}
 	// ErrSettleRefused means a settlement does not fit the record as it is.

@@ -9,14 +9,6 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// CodeTxMisuse is the code of ErrTxMisuse.
-const CodeTxMisuse semel.Code = "tx_misuse"
-
-// ErrTxMisuse is what a program does wrong with a business transaction: it asks
-// for one where there is none, uses it after the handler has returned or twice
-// at one time, or sends a statement that would end it.
-var ErrTxMisuse = &semel.Error{Code: CodeTxMisuse, Text: "the business transaction cannot be used so"}
-
 // What PostgreSQL says, by SQLSTATE.
 const (
 	stateSerialization   = "40001"
@@ -31,7 +23,7 @@ func configError(format string, args ...any) error {
 }
 
 func misuse(format string, args ...any) error {
-	return semel.NewError(CodeTxMisuse, nil, "pgxstore: "+format, args...)
+	return semel.NewError(semel.CodeTxMisuse, nil, "pgxstore: "+format, args...)
 }
 
 // unavailable is the one place where a database's error becomes Semel's.

@@ -251,7 +251,7 @@ func (j *joint) done(err error) {
 	case conn.IsClosed():
 		j.lost = semel.NewError(semel.CodeCommitRefused, err, "the connection of the transaction is lost")
 	case conn.PgConn().TxStatus() == idle:
-		j.lost = semel.NewError(CodeTxMisuse, errEnded, "pgxstore: the transaction cannot go on")
+		j.lost = semel.NewError(semel.CodeTxMisuse, errEnded, "pgxstore: the transaction cannot go on")
 	case hasState(err, stateSerialization, stateDeadlock, stateAborted):
 		j.lost = semel.NewError(semel.CodeCommitRefused, err, "the transaction cannot go on")
 	}

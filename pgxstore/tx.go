@@ -13,7 +13,7 @@ import (
 // back, after the handler has returned.
 //
 // Outside such an attempt, in an attempt of another mode inside one, and after
-// the handler has returned, it is an error that matches ErrTxMisuse. One that
+// the handler has returned, it is an error that matches semel.ErrTxMisuse. One that
 // matches semel.ErrStoreUnavailable means that no connection was free in time
 // (Config.MaxTxConns).
 func Tx(ctx context.Context) (*JoinedTx, error) {
@@ -35,7 +35,7 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // It is what sqlc calls a DBTX, and what pgx.BeginFunc takes to run a part of
 // the work that may be undone alone. It refuses BEGIN, COMMIT, ROLLBACK and
 // PREPARE TRANSACTION as statements. What it refuses, and whatever comes after
-// the handler has returned, is an error that matches ErrTxMisuse. As with any
+// the handler has returned, is an error that matches semel.ErrTxMisuse. As with any
 // transaction of pgx, one statement is under way at a time, and rows are to be
 // closed before the next.
 //

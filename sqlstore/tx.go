@@ -8,16 +8,8 @@ import (
 	"github.com/semel-dev/semel"
 )
 
-// CodeTxMisuse is the code of ErrTxMisuse.
-const CodeTxMisuse semel.Code = "tx_misuse"
-
-// ErrTxMisuse is what a program does wrong with a business transaction: it asks
-// for one where there is none, uses it after the handler has returned, or sends
-// a statement that would end it.
-var ErrTxMisuse = &semel.Error{Code: CodeTxMisuse, Text: "the business transaction cannot be used so"}
-
 func misuse(format string, args ...any) error {
-	return semel.NewError(CodeTxMisuse, nil, "sqlstore: "+format, args...)
+	return semel.NewError(semel.CodeTxMisuse, nil, "sqlstore: "+format, args...)
 }
 
 // Tx returns the business transaction of the joined attempt that ctx belongs
@@ -26,7 +18,7 @@ func misuse(format string, args ...any) error {
 // or rolled back, after the handler has returned.
 //
 // Outside a joined attempt, in an attempt of another mode inside one, and after
-// the handler has returned, it is an error that matches ErrTxMisuse. One that
+// the handler has returned, it is an error that matches semel.ErrTxMisuse. One that
 // matches semel.ErrStoreUnavailable means that the writer, or a connection, was
 // not free in time.
 func Tx(ctx context.Context) (*JoinedTx, error) {
@@ -49,7 +41,7 @@ func Tx(ctx context.Context) (*JoinedTx, error) {
 // free to use. With MariaDB it refuses as well what commits by itself, such as
 // CREATE TABLE and SET autocommit, SET GLOBAL, and comments that the server
 // executes. What it refuses, and whatever comes after the handler has returned,
-// is an error that matches ErrTxMisuse.
+// is an error that matches semel.ErrTxMisuse.
 //
 // What a statement leaves on the connection (a setting, a temporary table, a
 // lock of the session) ends with the transaction: the connection is closed, and

@@ -284,17 +284,17 @@ func TestPgxTransactionBelongsToItsHandler(t *testing.T) {
 		_, err := runPgx(t, s, semel.Joined, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
 			for _, sql := range []string{"COMMIT", "/* x */ rollback", "SELECT 1; COMMIT", "PREPARE TRANSACTION 'x'"} {
 				_, err := tx.Exec(ctx, sql)
-				assert.ErrorIs(t, err, pgxstore.ErrTxMisuse, "Exec of", sql)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse, "Exec of", sql)
 				_, err = tx.Query(ctx, sql) //nolint:sqlclosecheck // there are none.
-				assert.ErrorIs(t, err, pgxstore.ErrTxMisuse, "Query of", sql)
-				assert.ErrorIs(t, tx.QueryRow(ctx, sql).Scan(), pgxstore.ErrTxMisuse, "QueryRow of", sql)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse, "Query of", sql)
+				assert.ErrorIs(t, tx.QueryRow(ctx, sql).Scan(), semel.ErrTxMisuse, "QueryRow of", sql)
 				b := &pgx.Batch{}
 				b.Queue(sql)
-				assert.ErrorIs(t, tx.SendBatch(ctx, b).Close(), pgxstore.ErrTxMisuse, "SendBatch of", sql)
+				assert.ErrorIs(t, tx.SendBatch(ctx, b).Close(), semel.ErrTxMisuse, "SendBatch of", sql)
 			}
 			b := &pgx.Batch{}
 			b.BeginTx(pgx.TxOptions{})
-			assert.ErrorIs(t, tx.SendBatch(ctx, b).Close(), pgxstore.ErrTxMisuse, "a batch with a transaction of its own")
+			assert.ErrorIs(t, tx.SendBatch(ctx, b).Close(), semel.ErrTxMisuse, "a batch with a transaction of its own")
 			mustExec(ctx, t, tx, pgxPay, "paid")
 			return created
 		})
@@ -345,11 +345,11 @@ func TestPgxTransactionBelongsToItsHandler(t *testing.T) {
 				assert.NoError(t, err)
 				assert.True(t, rows.Next(), "there is a row")
 				_, err = tx.Exec(ctx, pgxPay, "beside it")
-				assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse)
 				return created
 			})
 			assert.ErrorIs(t, err, semel.ErrCommitRefused)
-			assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+			assert.ErrorIs(t, err, semel.ErrTxMisuse)
 			assert.Equal(t, res.Outcome, semel.OutcomeReleased)
 		}
 		assert.Equal(t, s.payments(t), 0)
@@ -369,23 +369,23 @@ func TestPgxTransactionBelongsToItsHandler(t *testing.T) {
 			})
 			assert.NoError(t, err)
 			_, err = left.Exec(after, pgxPay, "late")
-			assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+			assert.ErrorIs(t, err, semel.ErrTxMisuse)
 			_, err = pgxstore.Tx(after)
-			assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+			assert.ErrorIs(t, err, semel.ErrTxMisuse)
 			assert.Equal(t, s.payments(t), 0)
 		})
 	})
 	t.Run("elsewhere there is none", func(t *testing.T) {
 		t.Parallel()
 		_, err := pgxstore.Tx(t.Context())
-		assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+		assert.ErrorIs(t, err, semel.ErrTxMisuse)
 		assert.Contains(t, err.Error(), "semelhttp.Route.Mode")
 		s := newPgx(t, pgxConfig{})
 		_, err = runPgx(t, s, semel.Joined, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
 			inner := pgxCall("inner", semel.Leased)
 			_, err := newGuard(t, s, semel.Config{}).Run(ctx, inner, func(ctx context.Context) semel.Completion {
 				_, err := pgxstore.Tx(ctx)
-				assert.ErrorIs(t, err, pgxstore.ErrTxMisuse)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse)
 				return created
 			})
 			assert.NoError(t, err)

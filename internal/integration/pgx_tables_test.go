@@ -47,7 +47,7 @@ func TestPgxBehindAPoolerWhatAHandlerLeavesOnTheServer(t *testing.T) {
 	for _, c := range postgresTraces {
 		res, err := runPgx(t, s, semel.Joined, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
 			_, err := tx.Exec(ctx, c.leave)
-			assert.ErrorIs(t, err, pgxstore.ErrTxMisuse, "%s is refused", c.name)
+			assert.ErrorIs(t, err, semel.ErrTxMisuse, "%s is refused", c.name)
 			return semel.Completion{Verdict: semel.VerdictNotApplied}
 		})
 		assert.NoError(t, err)

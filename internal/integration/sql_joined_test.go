@@ -224,7 +224,7 @@ func TestServersJoinedTxRefusesStatementsThatWouldEndIt(t *testing.T) {
 			mustExecute(ctx, t, tx, s.server.insert, "before")
 			for _, statement := range append([]string{"COMMIT", "BEGIN", "START TRANSACTION", "/* */ ROLLBACK"}, s.server.ends...) {
 				_, err := tx.ExecContext(ctx, statement)
-				assert.ErrorIs(t, err, sqlstore.ErrTxMisuse, statement)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse, statement)
 			}
 			return semel.Completion{}
 		})

@@ -97,7 +97,7 @@ func TestPgBouncerWhatAHandlerLeavesOnTheServer(t *testing.T) {
 	for _, c := range postgresTraces {
 		res, err := runJoinedOn(t, s, func(ctx context.Context, tx *sqlstore.JoinedTx) semel.Completion {
 			_, err := tx.ExecContext(ctx, c.leave)
-			assert.ErrorIs(t, err, sqlstore.ErrTxMisuse, "%s is refused", c.name)
+			assert.ErrorIs(t, err, semel.ErrTxMisuse, "%s is refused", c.name)
 			return semel.Completion{Verdict: semel.VerdictNotApplied}
 		})
 		assert.NoError(t, err)

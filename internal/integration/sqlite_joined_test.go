@@ -120,7 +120,7 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 	t.Run("elsewhere the error says what to do", func(t *testing.T) {
 		t.Parallel()
 		_, err := sqlstore.Tx(t.Context())
-		assert.ErrorIs(t, err, sqlstore.ErrTxMisuse)
+		assert.ErrorIs(t, err, semel.ErrTxMisuse)
 		for _, field := range []string{"semelhttp.Route.Mode", "semel.Call.Mode"} {
 			assert.Contains(t, err.Error(), field)
 		}
@@ -134,7 +134,7 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 			assert.NoError(t, pay(ctx))
 			res, err := newGuard(t, inner, semel.Config{}).Run(ctx, leased, func(ctx context.Context) semel.Completion {
 				err := pay(ctx)
-				assert.ErrorIs(t, err, sqlstore.ErrTxMisuse)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse)
 				assert.Contains(t, err.Error(), "belongs to another attempt")
 				return created
 			})
@@ -163,7 +163,7 @@ func TestJoinedTxIsOnlyForJoinedAttempts(t *testing.T) {
 		})
 		assert.NoError(t, err)
 		_, err = tx.ExecContext(after, insertPayment, "late")
-		assert.ErrorIs(t, err, sqlstore.ErrTxMisuse)
+		assert.ErrorIs(t, err, semel.ErrTxMisuse)
 		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
 		err = tx.QueryRowContext(after, "SELECT 1").Scan(new(int))
 		assert.Contains(t, err.Error(), "the handler that it belongs to has returned")
@@ -202,7 +202,7 @@ func TestJoinedTxCannotBeEndedByItsHandler(t *testing.T) {
 			tx := mustTx(ctx, t)
 			for _, query := range []string{"COMMIT", " rollback", "BEGIN", "end;", "/* x */ COMMIT", "INSERT INTO payments (key) VALUES ('a'); COMMIT"} {
 				_, err := tx.ExecContext(ctx, query)
-				assert.ErrorIs(t, err, sqlstore.ErrTxMisuse, "Exec of %q", query)
+				assert.ErrorIs(t, err, semel.ErrTxMisuse, "Exec of %q", query)
 				_, err = tx.PrepareContext(ctx, query) //nolint:sqlclosecheck // there is none.
 				assert.True(t, err != nil, "Prepare of %q fails", query)
 				_, err = tx.QueryContext(ctx, query) //nolint:rowserrcheck,sqlclosecheck // there are none.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/sqlstore"
 )
@@ -70,7 +71,7 @@ func (j *statementJudge) refused(t testing.TB, text string) bool {
 	if err == nil {
 		defer stmt.Close()
 	}
-	return errors.Is(err, sqlstore.ErrTxMisuse)
+	return errors.Is(err, semel.ErrTxMisuse)
 }
 
 func (j *statementJudge) check(t testing.TB, text string) (ends bool) {

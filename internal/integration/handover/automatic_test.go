@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 	"github.com/semel-dev/semel/sqlstore"
 )
@@ -64,7 +65,7 @@ func gormEndsNothing(t *testing.T, l library) {
 		assert.ErrorIs(t, db.Session(&gorm.Session{}).Commit().Error, errSemelEnds)
 		assert.ErrorIs(t, db.Session(&gorm.Session{}).Rollback().Error, errSemelEnds)
 		for _, statement := range []string{"BEGIN", "COMMIT", "ROLLBACK"} {
-			assert.ErrorIs(t, db.Exec(statement).Error, sqlstore.ErrTxMisuse)
+			assert.ErrorIs(t, db.Exec(statement).Error, semel.ErrTxMisuse)
 		}
 		assert.Equal(t, l.orders(t, "begin"), 0, "orders that others see meanwhile")
 	})
@@ -109,7 +110,7 @@ func bunCommit(t *testing.T, l library) {
 		tx, err := sqlstore.Tx(ctx)
 		assert.NoError(t, err)
 		_, err = bun.NewDB(l.db, l.bun()).NewRaw("COMMIT").Conn(tx).Exec(ctx)
-		assert.ErrorIs(t, err, sqlstore.ErrTxMisuse)
+		assert.ErrorIs(t, err, semel.ErrTxMisuse)
 	})
 	assert.Equal(t, outcome, "executed")
 	assert.Equal(t, l.orders(t, "commit"), 1)
