@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Equal checks that got equals want, deeply. The optional what is a format and
-// its arguments, and says what was compared.
+// Equal checks that got equals want, deeply. The optional what says what was
+// compared: a format and its arguments, or values.
 func Equal[T any](t testing.TB, got, want T, what ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -27,7 +27,7 @@ func Equal[T any](t testing.TB, got, want T, what ...any) {
 	}
 }
 
-// True checks that got is true; what is a format and its arguments.
+// True checks that got is true; what is a format and its arguments, or values.
 func True(t testing.TB, got bool, what ...any) {
 	t.Helper()
 	if !got {
@@ -116,11 +116,17 @@ func LeaveToPlainRun(t testing.TB, reason string) {
 	}
 }
 
+// prefix writes what: as a format if it is one, with arguments for it, and else
+// as the values that it is, whatever is in them.
 func prefix(what []any) string {
 	if len(what) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(fmt.Sprint(what[0]), what[1:]...) + ":\n"
+	said := strings.TrimSuffix(fmt.Sprintln(what...), "\n")
+	if format, ok := what[0].(string); ok && len(what) > 1 && strings.Contains(format, "%") {
+		said = fmt.Sprintf(format, what[1:]...)
+	}
+	return said + ":\n"
 }
 
 func show(v any) string {

@@ -34,18 +34,21 @@ func TestChecks(t *testing.T) {
 		run         func(testing.TB)
 		wantFailure string // in what is said; empty: the check holds
 	}{
-		"equal values hold":                {func(t testing.TB) { assert.Equal(t, []int{1}, []int{1}) }, ""},
-		"unequal values show got and want": {func(t testing.TB) { assert.Equal(t, 1, 2, "count of %s", "rows") }, "count of rows:\ngot  1\nwant 2"},
-		"nil and empty slices differ":      {func(t testing.TB) { assert.Equal(t, []byte{}, nil) }, "got"},
-		"true holds":                       {func(t testing.TB) { assert.True(t, true) }, ""},
-		"false does not":                   {func(t testing.TB) { assert.True(t, false, "open") }, "open:\ngot false"},
-		"a part is found":                  {func(t testing.TB) { assert.Contains(t, "abc", "b") }, ""},
-		"a missing part is shown":          {func(t testing.TB) { assert.Contains(t, "abc", "x") }, `contain "x"`},
-		"no error holds":                   {func(t testing.TB) { assert.NoError(t, nil) }, ""},
-		"an error is shown":                {func(t testing.TB) { assert.NoError(t, io.EOF) }, "EOF"},
-		"a wrapped error matches":          {func(t testing.TB) { assert.ErrorIs(t, fmt.Errorf("x: %w", io.EOF), io.EOF) }, ""},
-		"another error does not":           {func(t testing.TB) { assert.ErrorIs(t, errors.New("x"), io.EOF) }, "EOF"},
-		"no error does not match either":   {func(t testing.TB) { assert.ErrorIs(t, nil, io.EOF) }, "EOF"},
+		"equal values hold":                    {func(t testing.TB) { assert.Equal(t, []int{1}, []int{1}) }, ""},
+		"unequal values show got and want":     {func(t testing.TB) { assert.Equal(t, 1, 2, "count of %s", "rows") }, "count of rows:\ngot  1\nwant 2"},
+		"nil and empty slices differ":          {func(t testing.TB) { assert.Equal(t, []byte{}, nil) }, "got"},
+		"true holds":                           {func(t testing.TB) { assert.True(t, true) }, ""},
+		"values are written as they are":       {func(t testing.TB) { assert.True(t, false, io.EOF, 7, "x") }, "EOF 7 x:\ngot false"},
+		"so are words with a value":            {func(t testing.TB) { assert.True(t, false, "Exec of", "a%b") }, "Exec of a%b:\ngot false"},
+		"and a value that looks like a format": {func(t testing.TB) { assert.True(t, false, "LIKE 'a%d'") }, "LIKE 'a%d':\ngot false"},
+		"false does not":                       {func(t testing.TB) { assert.True(t, false, "open") }, "open:\ngot false"},
+		"a part is found":                      {func(t testing.TB) { assert.Contains(t, "abc", "b") }, ""},
+		"a missing part is shown":              {func(t testing.TB) { assert.Contains(t, "abc", "x") }, `contain "x"`},
+		"no error holds":                       {func(t testing.TB) { assert.NoError(t, nil) }, ""},
+		"an error is shown":                    {func(t testing.TB) { assert.NoError(t, io.EOF) }, "EOF"},
+		"a wrapped error matches":              {func(t testing.TB) { assert.ErrorIs(t, fmt.Errorf("x: %w", io.EOF), io.EOF) }, ""},
+		"another error does not":               {func(t testing.TB) { assert.ErrorIs(t, errors.New("x"), io.EOF) }, "EOF"},
+		"no error does not match either":       {func(t testing.TB) { assert.ErrorIs(t, nil, io.EOF) }, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
