@@ -23,7 +23,6 @@ test("key and body are kept before the first byte leaves, and every try has both
       name: "order 17", error: null, headers: undefined, key: undefined,
     },
   );
-  assert.match(got.key, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   assert.equal(world.requests[0].key, `"${got.key}"`, "as a structured field string");
   assert.equal(world.requests[0].body, JSON.stringify(PAYMENT));
   assert.equal(world.requests[0].headers.get("Content-Type"), "application/json");
@@ -93,6 +92,17 @@ test("what an earlier page sent has no known end: a refusal does not close it", 
   world.answers = [status(402)];
   const got = await page.reload().paid(order);
   assert.deepEqual([got.outcome, got.reason, got.tries], ["unknown", "refused", 2]);
+});
+
+test("a key is a UUIDv7: the time, and what no other tab draws", async () => {
+  const world = new World(status(201));
+  for (const wall of [Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 1), 0x0123456789ab]) {
+    world.wall = wall;
+    const { key } = await world.open().paid();
+    assert.match(key, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    assert.equal(parseInt(key.replace("-", "").slice(0, 12), 16), wall + world.now);
+  }
+  assert.equal(new Set(world.requests.map((r) => r.key)).size, 3);
 });
 
 test("a duplicated tab has the same key, and a tab opened anew has another", async () => {
