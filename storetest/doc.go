@@ -22,5 +22,11 @@
 // TestMain become one of them; see [Worker].
 //
 // What the package does not test: that an acknowledged write survives the loss
-// of power or of a host, and what a driver does when its connection is cut.
+// of power or of a host, and what a driver does when its connection is cut. Of
+// the fifteen moments of docs/guarantees.md it leaves out those that are not the
+// store's alone: a process killed between the effect and its saved end (6), a
+// COMMIT without an answer or refused (10), a statement that fails while the
+// handler goes on (11), and a clock that steps or a memory that is lost (15, of
+// which it tries that the store's clock decides). Write those for your database;
+// guarantees.md names the tests that try them on the stores here.
 package storetest
