@@ -226,3 +226,14 @@ test("an intent that only the page holds is forgotten where the storage is block
   page.tab.forget("order 17");
   assert.notEqual((await page.paid({ ...order, unkept: true })).key, key);
 });
+
+test("a key is a UUIDv7: the time, and what no other tab draws", async () => {
+  const world = new World(status(201));
+  for (const wall of [Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 1), 0x0123456789ab]) {
+    world.wall = wall;
+    const { key } = await world.open().paid();
+    assert.match(key, /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    assert.equal(parseInt(key.replace("-", "").slice(0, 12), 16), wall + world.now);
+  }
+  assert.equal(new Set(world.requests.map((r) => r.key)).size, 3);
+});
