@@ -27,7 +27,8 @@ type Joint interface {
 	// Commit finishes the claim inside the transaction and commits. An error
 	// that matches ErrCommitRefused means that nothing took effect; after any
 	// other error nobody knows. HeldSuperseded and HeldFinal mean that it
-	// rolled back.
+	// rolled back. Only an end that is done is committed: another is an error,
+	// sends nothing and leaves the transaction open.
 	Commit(ctx context.Context, p FinishParams) (Held, error)
 	// Rollback ends the transaction without effect. It may be called at any
 	// time after the work, also when nothing was opened, and twice. After an

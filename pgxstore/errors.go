@@ -50,6 +50,10 @@ func hasState(err error, states ...string) bool {
 // session that ends says less, since a COMMIT that waits for a replica is
 // ended so after it took effect. Class 08 is a pooler's, about a server that
 // it has lost; and what a pooler makes up has no severity of PostgreSQL's.
+//
+// The sqlstore, which sees no severity, knows the refusals by their classes, and
+// so fewer of them: it is unknown there what became of a COMMIT that failed of a
+// full disk (53100) or was canceled (57014).
 func isRefusal(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR" && pg.Code[:2] != "08"

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -93,8 +94,9 @@ const (
 	// have.
 	openTimeout = semel.DefaultStoreTimeout
 	// idleMargin is how much longer than the handler may take an idle
-	// transaction is let be by the server.
+	// transaction is let be by the server, and mostIdle the most that it knows.
 	idleMargin = 10 * time.Second
+	mostIdle   = math.MaxInt32 * time.Millisecond
 	// endTimeout bounds a rollback.
 	endTimeout = semel.DefaultStoreTimeout
 )
@@ -149,7 +151,7 @@ const setUp = `SELECT pg_catalog.set_config('semel.joint', $1::text, true), pg_c
 func (j *joint) begin(ctx context.Context, conn *pgxpool.Conn, how pgx.TxOptions, limit time.Duration, also *pgx.Batch, steps ...step) (pgx.Tx, error) {
 	b := &pgx.Batch{}
 	b.BeginTx(how)
-	b.Queue(setUp, j.mark(), milliseconds(limit+idleMargin))
+	b.Queue(setUp, j.mark(), milliseconds(min(limit+idleMargin, mostIdle)))
 	b.QueuedQueries = append(b.QueuedQueries, also.QueuedQueries...)
 	var tx pgx.Tx
 	steps = append([]step{ran, ran}, append(steps, func(res pgx.BatchResults) error {

@@ -50,8 +50,11 @@ type dialect struct {
 	own    sql.TxOptions
 	limits string
 	// opened and release are the first and the last statement of a business
-	// transaction: see joint.
-	opened, release string
+	// transaction: see joint. It may be idle for as long as opened is told. Where
+	// that is a setting of the connection limitStays, until release takes it back.
+	opened     func(idle time.Duration) string
+	release    string
+	limitStays bool
 
 	// claim, extend and finish are the usual case in one statement: see
 	// single.go. They are empty where it takes a transaction all the same. They
@@ -106,7 +109,7 @@ type statements struct {
 	insert, update        string
 	raised, sweep         string
 	audit, auditsOf       string
-	opened, release       string
+	release               string
 	claim, extend, finish string
 	waits                 string
 	clear                 []string
@@ -154,7 +157,6 @@ func (f *filler) statements() statements {
 		sweep:       text(d.sweep),
 		audit:       text(insertAudit),
 		auditsOf:    text(selectAudits),
-		opened:      d.opened,
 		release:     d.release,
 		clear:       clearing,
 		claim:       text(d.claim),

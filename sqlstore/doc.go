@@ -25,7 +25,8 @@
 // heartbeat waiting. They run in READ COMMITTED, and the server gives them up
 // before their caller does. A business transaction is the handler's, and so is
 // how long its statements may wait; it is ended by the server when nothing is
-// sent in it for five minutes.
+// sent in it for the time that is left to the handler and ten seconds, unless
+// the server has a limit of its own.
 //
 // What it does not: a failover to a replica that has not seen a claim loses
 // that claim, and no store that is only a client can tell. The database must be

@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/sqltext"
@@ -34,6 +36,7 @@ type joint struct {
 	lost    error          // why the transaction is gone before that
 	failed  error          // why it could not be opened, when the work last asked
 	effect  sqltext.Effect // of all that was sent in it
+	limited bool           // the connection has a limit that is only the transaction's
 }
 
 var _ semel.Joint = (*joint)(nil)
@@ -76,6 +79,23 @@ var errClosed = misuse("the transaction is closed: the handler that it belongs t
 // itself, in a way that nothing can see.
 const openTimeout = semel.DefaultStoreTimeout
 
+const (
+	// idleMargin is how much longer than the handler may take an idle
+	// transaction is let be by a server, and mostIdle the most that one knows.
+	idleMargin = 10 * time.Second
+	mostIdle   = math.MaxInt32 * time.Millisecond
+)
+
+// idleLimit is how long the transaction may be idle until a server ends it: the
+// handler may be calling others for as long as its context lasts (R17).
+func (j *joint) idleLimit() time.Duration {
+	left := semel.DefaultHandlerDeadline
+	if deadline, ok := j.base.Deadline(); ok {
+		left = time.Until(deadline)
+	}
+	return min(left+idleMargin, mostIdle)
+}
+
 // open opens the transaction at the first call. ctx bounds the wait for the
 // writer, and not the transaction. Work that got none and ends as if it had is
 // refused like one that has lost it (R12); it may ask again.
@@ -98,7 +118,8 @@ func (j *joint) open(ctx context.Context) error {
 	waited := context.AfterFunc(ctx, end)
 	conn, back, tx, err := j.begin(ctx, life)
 	if err == nil {
-		_, err = tx.ExecContext(life, j.store.sql.opened)
+		j.limited = j.store.dialect.limitStays
+		_, err = tx.ExecContext(life, j.store.dialect.opened(j.idleLimit()))
 	}
 	if !waited() {
 		err = errors.Join(context.Cause(ctx), err)
@@ -106,7 +127,7 @@ func (j *joint) open(ctx context.Context) error {
 	if err != nil {
 		end()
 		if conn != nil {
-			back()
+			leave(conn, back, j.limited)
 		}
 		j.failed = unavailable(fmt.Errorf("open the business transaction: %w", err))
 		return j.failed
@@ -135,12 +156,18 @@ func (j *joint) begin(ctx, life context.Context) (conn *sql.Conn, back func(), t
 }
 
 // giveBack gives the connection of a transaction that has ended to the pool, or
-// closes it if something was left on it, or may have been by what was called. It
-// waits for a statement that was cut off.
+// closes it if something was left on it, or may have been by what was called, or
+// if its limit was not taken back. It waits for a statement that was cut off.
 func (j *joint) giveBack() {
 	j.mu.Lock()
-	conn, back, leaves := j.conn, j.back, j.mayLeave()
+	conn, back, leaves := j.conn, j.back, j.mayLeave() || j.limited
 	j.mu.Unlock()
+	leave(conn, back, leaves)
+}
+
+// leave gives a connection to the pool, or closes it if something was left on
+// it.
+func leave(conn *sql.Conn, back func(), leaves bool) {
 	if leaves {
 		conn.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // that closes it.
 	}
@@ -150,6 +177,17 @@ func (j *joint) giveBack() {
 // mayLeave reports whether the work has left something on the connection, or
 // called what may have: it is not looked into.
 func (j *joint) mayLeave() bool { return j.effect.Leaves != "" || j.effect.MayEnd }
+
+// release sends the last statement.
+func (j *joint) release(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, j.store.sql.release)
+	if err == nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.limited = false
+	}
+	return err
+}
 
 // state is the error that the transaction answers with, if it is over.
 func (j *joint) state() error {
@@ -219,8 +257,12 @@ func (j *joint) close() (*sql.Tx, error) {
 	return j.tx, nil
 }
 
-// Commit finishes the claim inside the transaction and commits.
+// Commit finishes the claim inside the transaction and commits. Only done can be
+// committed: an attempt that ends otherwise has nothing to commit.
 func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	if p.To != semel.StateDone {
+		return semel.Held{}, misuse("only an end that is done is committed, and this one is %v", p.To)
+	}
 	tx, err := j.close()
 	if err != nil {
 		return semel.Held{}, err
@@ -228,7 +270,7 @@ func (j *joint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, e
 	defer j.giveBack()
 	defer j.end()
 	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do.
-	if _, err := tx.ExecContext(ctx, j.store.sql.release); err != nil {
+	if err := j.release(ctx, tx); err != nil {
 		err = fmt.Errorf("the business transaction ended before its time: %w", err)
 		undone := j.errors().stays(err) && tx.Rollback() == nil
 		if !undone && j.errors().ended(err) {
@@ -288,7 +330,7 @@ func (j *joint) Rollback() error {
 	defer j.end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.base), semel.DefaultStoreTimeout)
 	defer cancel()
-	_, err := j.tx.ExecContext(ctx, j.store.sql.release)
+	err := j.release(ctx, j.tx)
 	if errors.Is(err, sql.ErrTxDone) {
 		return nil
 	}

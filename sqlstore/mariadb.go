@@ -3,9 +3,11 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/sqltext"
@@ -27,11 +29,19 @@ import (
 func OpenMariaDB(driverName, dsn string) (*Handles, error) {
 	d := mariadb()
 	own := setUp{session: mariadbSession(), wrap: newCachingConn}
-	business := setUp{session: []string{fmt.Sprintf(
-		"SET SESSION idle_transaction_timeout = IF(@@idle_transaction_timeout = 0, %d, @@idle_transaction_timeout)",
-		int(semel.DefaultHandlerDeadline.Seconds()))}, wrap: newWatchedConn}
+	business := setUp{session: []string{"SET @semel_idle = @@idle_transaction_timeout", mariadbIdle(semel.DefaultHandlerDeadline)}, wrap: newWatchedConn}
 	return openServer(driverName, dsn, d, own, business, ping)
 }
+
+// mariadbIdle has the server end a transaction of the business that is left
+// idle, unless it had a limit of its own when the connection was opened.
+func mariadbIdle(limit time.Duration) string {
+	return fmt.Sprintf("SET SESSION idle_transaction_timeout = COALESCE(NULLIF(@semel_idle, 0), %d)", int64(math.Ceil(limit.Seconds())))
+}
+
+// mariadbBlock begins a block, by which several statements are one round trip.
+// A handler cannot begin one in its transaction.
+const mariadbBlock = "BEGIN NOT ATOMIC "
 
 // mariadbSession sets up a connection of the store's own. MariaDB counts the wait
 // for a lock on a row, that for one on a table, and the statement apart: none
@@ -88,8 +98,11 @@ WHERE NOT EXISTS (SELECT 1 FROM semel_records WHERE scope = ? AND idempotency_ke
 		extend: "UPDATE semel_records SET version = version + 1, renewed = {now}, lease_end = renewed + ?, reply_started = reply_started OR ?" + mariadbHeld,
 		finish: `UPDATE semel_records SET version = version + 1, state = ?, reply_kept = ?, status = ?, header = ?, body = ?,
 	finished = {now}, expires = finished + ?` + mariadbHeld + " AND NOT is_open",
-		opened:     "SAVEPOINT " + savepointName,
-		release:    "RELEASE SAVEPOINT " + savepointName,
+		opened: func(idle time.Duration) string {
+			return mariadbBlock + mariadbIdle(idle) + "; SAVEPOINT " + savepointName + "; END"
+		},
+		release:    mariadbBlock + "RELEASE SAVEPOINT " + savepointName + "; " + mariadbIdle(semel.DefaultHandlerDeadline) + "; END",
+		limitStays: true,
 		durable:    "SELECT @@innodb_flush_log_at_trx_commit = 1 AND (NOT @@log_bin OR @@sync_binlog = 1)",
 		logged:     mariadbLogged,
 		migrations: migrate.MariaDB(),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/semel-dev/semel/internal/sqltext"
 )
@@ -82,7 +83,7 @@ func isTrue(v driver.Value) bool { return fmt.Sprintf("%s", v) == "1" || fmt.Spr
 func (c *watchedConn) after(query string, err error) error {
 	if c.tx != nil && !errors.Is(err, driver.ErrSkip) {
 		c.tx.failed = c.tx.failed || err != nil
-		c.tx.suspect = c.tx.suspect || sqltext.MariaDB.Look(query).MayEnd
+		c.tx.suspect = c.tx.suspect || !strings.HasPrefix(query, mariadbBlock) && sqltext.MariaDB.Look(query).MayEnd
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/sqltext"
@@ -121,9 +122,11 @@ AND coalesce(expires <= {asked} + ?, FALSE)`, // in no form that an index has: t
 		// Several statements without arguments are one round trip. The limits
 		// end the transaction of a process that stands still or whose host is
 		// lost, also while it finishes its claim.
-		opened: fmt.Sprintf(`SELECT pg_catalog.set_config(s.name, s.value, true) FROM (VALUES
+		opened: func(idle time.Duration) string {
+			return fmt.Sprintf(`SELECT pg_catalog.set_config(s.name, s.value, true) FROM (VALUES
 	('idle_in_transaction_session_timeout', '%[1]d'), ('tcp_user_timeout', '%[1]d')) s (name, value) WHERE pg_catalog.current_setting(s.name) = '0';
-SAVEPOINT %[2]s`, semel.DefaultHandlerDeadline.Milliseconds(), savepointName),
+SAVEPOINT %[2]s`, idle.Milliseconds(), savepointName)
+		},
 		release:    "RELEASE SAVEPOINT " + savepointName + "; SELECT " + settings(ownLimits, true),
 		waits:      `pg_catalog.set_config('synchronous_commit', coalesce(nullif(pg_catalog.current_setting('synchronous_commit'), 'off'), 'on'), true)`,
 		durable:    `SELECT pg_catalog.current_setting('fsync') = 'on' AND pg_catalog.current_setting('synchronous_commit') <> 'off'`,
@@ -171,6 +174,13 @@ func sqlState(err error) string {
 // by a serialization failure, a deferred constraint or what a deferred trigger
 // raises. An error of the server as a whole, or of the connection, may come
 // after the commit.
+//
+// The pgxstore looks at the severity instead, which is ERROR where the session
+// goes on, whatever the class. Here it is out of reach: the drivers give it in a
+// field of a type that only they name, or in the text in the server's language.
+// So the classes are those that have no other severity. What is left out, such
+// as a full disk (53100) or a canceled COMMIT (57014), is answered as unknown,
+// and the record tells later what became of it.
 func refusedByPostgres(err error) bool {
 	state := sqlState(err)
 	if len(state) != 5 || state == "40003" { // statement completion unknown

@@ -43,7 +43,7 @@ func sqlite() *dialect {
 		sweep: `DELETE FROM semel_records WHERE id IN (
 	SELECT id FROM semel_records WHERE expires <= {asked} + ? AND generation = 0 ORDER BY expires LIMIT ?)
 AND expires <= {asked} + ?`,
-		opened:     "SAVEPOINT " + savepointName,
+		opened:     func(time.Duration) string { return "SAVEPOINT " + savepointName },
 		release:    "RELEASE SAVEPOINT " + savepointName,
 		migrations: migrate.SQLite(),
 		text:       &sqltext.SQLite,

@@ -267,6 +267,26 @@ func (j unfencedJoint) Commit(ctx context.Context, p semel.FinishParams) (semel.
 	return held, err
 }
 
+// undoneJoint commits every end.
+type undoneJoint struct{ *joint }
+
+func (j undoneJoint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	if p.To == semel.StateDone {
+		return j.joint.Commit(ctx, p)
+	}
+	return j.store.Finish(ctx, j.claim, p)
+}
+
+// closingJoint closes before it looks at the end.
+type closingJoint struct{ *joint }
+
+func (j closingJoint) Commit(ctx context.Context, p semel.FinishParams) (semel.Held, error) {
+	if p.To != semel.StateDone {
+		j.rows = 0
+	}
+	return j.joint.Commit(ctx, p)
+}
+
 // apartJoint finishes first and commits its rows, if nothing comes in between,
 // after that.
 type apartJoint struct{ *joint }

@@ -137,6 +137,24 @@ var brokenEnds = []broken{
 		},
 	},
 	{
+		"joined commit of an end that is not done",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, join: func(c semel.Claim) semel.Joint {
+				return undoneJoint{&joint{store: s, claim: c}}
+			}}
+		},
+		[]string{"joined mode/an end that is not done is refused, and the transaction stays open"},
+	},
+	{
+		"joint that a refused end closes",
+		func(s *reference) semel.Store {
+			return &faulty{reference: s, join: func(c semel.Claim) semel.Joint {
+				return closingJoint{&joint{store: s, claim: c}}
+			}}
+		},
+		[]string{"joined mode/an end that is not done is refused, and the transaction stays open"},
+	},
+	{
 		"joined reply without its rows",
 		func(s *reference) semel.Store {
 			return &faulty{reference: s, join: func(c semel.Claim) semel.Joint {

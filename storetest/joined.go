@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+
 	"github.com/semel-dev/semel"
 	"github.com/semel-dev/semel/internal/assert"
 )
@@ -10,6 +12,7 @@ var joinedChapters = []chapter{
 		{name: "a joint opens nothing until the work asks, and may be rolled back all the same", needs: Joining, test: jointOpensLate},
 		{name: "reply and business rows are there together", needs: Joining, test: jointCommits},
 		{name: "done without a reply commits the business rows", needs: Joining, test: jointCommitsNoReply},
+		{name: "an end that is not done is refused, and the transaction stays open", needs: Joining, test: jointOnlyDone},
 		{name: "rolled back, there are no rows and the claim runs on", needs: Joining, test: jointRollsBack},
 		{name: "a claim whose lease has lapsed commits (R16)", needs: Joining, test: jointCommitsLapsed},
 		{name: "a claim that was marked unknown commits by its own attempt (M5)", needs: Joining, test: jointCommitsUnknown},
@@ -85,6 +88,21 @@ func jointCommitsNoReply(s *subject) {
 	s.wantRows(1)
 	res := s.want(params("key"), semel.BeginReplay)
 	assert.Equal(s, res.Record.ReplyKept, false, "reply kept")
+}
+
+func jointOnlyDone(s *subject) {
+	rec := s.claim(params("key"))
+	before := s.get("key")
+	joint := s.join(rec)
+	for _, end := range []semel.FinishParams{toReleased, toUnknown} {
+		_, err := joint.Commit(s.Context(), end)
+		assert.True(s, err != nil && !errors.Is(err, semel.ErrCommitRefused) && !errors.Is(err, semel.ErrStoreUnavailable),
+			"Commit of an end that is %v is a misuse: got error %v", end.To, err)
+	}
+	s.unchanged(before)
+	s.wantRows(0)
+	wantHeld(s, s.commit(joint, toDone), semel.HeldYes, semel.StateDone)
+	s.wantRows(1)
 }
 
 func jointRollsBack(s *subject) {

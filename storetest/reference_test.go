@@ -195,6 +195,8 @@ func (j *joint) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, jointKey{}, j)
 }
 
+var errNotDone = errors.New("only an end that is done is committed")
+
 func (j *joint) Opened() bool { return j.rows > 0 }
 
 func (j *joint) Rollback() error {
@@ -203,6 +205,9 @@ func (j *joint) Rollback() error {
 }
 
 func (j *joint) Commit(_ context.Context, p semel.FinishParams) (held semel.Held, err error) {
+	if p.To != semel.StateDone {
+		return semel.Held{}, errNotDone
+	}
 	failed := j.store.update(j.claim.Scope, j.claim.Key, func(t *tables, r *semel.Record) (changed bool) {
 		held, changed, err = finish(t, r, j.claim, p)
 		if held.Status == semel.HeldYes {

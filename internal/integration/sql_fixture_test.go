@@ -43,6 +43,7 @@ type sqlServer struct {
 	waiting          string // how many statements wait for a lock
 	bytes            string // formats a literal of bytes
 	session          string // the id of a connection
+	idle             string // how many milliseconds a transaction may be idle
 	kill             func(id int64) string
 	killAll          string // all connections but the test's
 	others           string // how many connections there are but the one that asks
@@ -119,6 +120,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		killAll:   "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
 		others:    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
 		session:   "SELECT pg_backend_pid()",
+		idle:      postgresIdle,
 		kill:      func(id int64) string { return fmt.Sprintf("SELECT pg_terminate_backend(%d)", id) },
 		ends:      []string{"ABORT", "PREPARE TRANSACTION 'x'", "SELECT $a$;$a$; COMMIT"},
 		undone:    []string{"40001", "40P01"},
@@ -131,6 +133,8 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 		},
 	}
 }
+
+const postgresIdle = "SELECT setting::bigint FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
 
 // overMariaDB is MariaDB as a data source name with query reaches it.
 func overMariaDB(query string) *sqlServer {
@@ -180,6 +184,7 @@ func overMariaDB(query string) *sqlServer {
 		scanned: "SELECT coalesce(sum(rows_read), 0) FROM information_schema.table_statistics WHERE table_schema = database() AND table_name = 'semel_records'",
 		others:  "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND id <> connection_id()",
 		session: "SELECT connection_id()",
+		idle:    "SELECT @@idle_transaction_timeout * 1000",
 		// One may have ended by itself (1094) before its turn comes.
 		killAll: `BEGIN NOT ATOMIC DECLARE CONTINUE HANDLER FOR 1094 BEGIN END;
 			FOR victim IN (SELECT id FROM information_schema.processlist WHERE db = database() AND id <> connection_id())

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -165,5 +166,119 @@ func TestPostgresReplyIsOnDiskWhateverTheHandlerHasSet(t *testing.T) {
 				assert.Equal(t, got, 1, "commits")
 			})
 		}
+	}
+}
+
+// idleLimits are the deadlines of handlers, and the least and the most for which
+// their transactions may be idle. A longer limit than the last no server has.
+var idleLimits = map[time.Duration][2]time.Duration{
+	0:                   {semel.DefaultHandlerDeadline + 10*time.Second, semel.DefaultHandlerDeadline + 10*time.Second},
+	time.Minute:         {10 * time.Second, 70 * time.Second},
+	15 * time.Minute:    {10 * time.Minute, 15*time.Minute + 10*time.Second},
+	60 * 24 * time.Hour: {24 * 24 * time.Hour, 25 * 24 * time.Hour},
+}
+
+// mustBeIdleFor opens transactions under each of the deadlines, and looks at
+// what open reads in them.
+func mustBeIdleFor(t *testing.T, s interface {
+	semel.Store
+	semel.Joiner
+}, read func(ctx context.Context) time.Duration,
+) {
+	t.Helper()
+	for deadline, want := range idleLimits {
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if deadline > 0 {
+			ctx, cancel = context.WithTimeout(ctx, deadline)
+		}
+		joint := s.Join(begun(t, s, beginFor(fmt.Sprint("deadline ", deadline))).Claim())
+		got := read(joint.Context(ctx))
+		assert.True(t, got >= want[0] && got <= want[1], "with a deadline of %v a transaction may be idle for %v; want %v to %v", deadline, got, want[0], want[1])
+		held, err := joint.Commit(t.Context(), doneWith("x"))
+		assert.NoError(t, err)
+		assert.Equal(t, held.Status, semel.HeldYes)
+		cancel()
+	}
+}
+
+// idleIn reads for how long a transaction may be idle.
+func (s *sqlStore) idleIn(ctx context.Context, t *testing.T, tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+},
+) time.Duration {
+	t.Helper()
+	var ms int64
+	assert.NoError(t, tx.QueryRowContext(ctx, s.server.idle).Scan(&ms))
+	return time.Duration(ms) * time.Millisecond
+}
+
+// A handler may call others for as long as it has time, and its transaction is
+// not to be ended meanwhile (R17).
+func TestTransactionMayBeIdleAsLongAsItsHandlerMayWork(t *testing.T) {
+	t.Parallel()
+	t.Run("database/sql", func(t *testing.T) {
+		t.Parallel()
+		onServers(t, func(t *testing.T, s *sqlStore) {
+			mustBeIdleFor(t, s, func(ctx context.Context) time.Duration { return s.idleIn(ctx, t, mustTx(ctx, t)) })
+		})
+	})
+	for way, cfg := range pgxWays {
+		t.Run("pgx "+way, func(t *testing.T) {
+			t.Parallel()
+			mustBeIdleFor(t, newPgx(t, cfg), func(ctx context.Context) time.Duration {
+				tx, err := pgxstore.Tx(ctx)
+				assert.NoError(t, err)
+				var ms int64
+				assert.NoError(t, tx.QueryRow(ctx, postgresIdle).Scan(&ms))
+				return time.Duration(ms) * time.Millisecond
+			})
+		})
+	}
+}
+
+func TestServersOwnIdleLimitIsKept(t *testing.T) {
+	t.Parallel()
+	for way, setting := range map[string]string{"PostgreSQL": "&idle_in_transaction_session_timeout=77000", "MariaDB": "?idle_transaction_timeout=77"} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			db := sqlWays[way].prepared(t)
+			db.dsn += setting
+			s := db.store(t, way)
+			joint := s.Join(begun(t, s, beginFor("k")).Claim())
+			ctx := joint.Context(t.Context())
+			assert.Equal(t, s.idleIn(ctx, t, mustTx(ctx, t)), 77*time.Second)
+			assert.NoError(t, joint.Rollback())
+		})
+	}
+}
+
+// A limit of MariaDB's is the session's, and the next transaction on the
+// connection may be no handler's.
+func TestMariaDBIdleLimitOfAHandlerEndsWithItsTransaction(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, s *sqlStore, joint semel.Joint, cancel context.CancelFunc){
+		"that is committed": func(t *testing.T, _ *sqlStore, joint semel.Joint, _ context.CancelFunc) {
+			_, err := joint.Commit(t.Context(), doneWith("x"))
+			assert.NoError(t, err)
+		},
+		"that is rolled back": func(t *testing.T, _ *sqlStore, joint semel.Joint, _ context.CancelFunc) {
+			assert.NoError(t, joint.Rollback())
+		},
+		"that ends with its context": func(_ *testing.T, _ *sqlStore, _ semel.Joint, cancel context.CancelFunc) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSQL(t, "MariaDB")
+			s.handles.Write.SetMaxOpenConns(1)
+			before := s.idleIn(t.Context(), t, s.handles.Write)
+			assert.True(t, before > 0, "a transaction may be idle for ever")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			joint := s.Join(begun(t, s, beginFor("k")).Claim())
+			ctx = joint.Context(ctx)
+			assert.True(t, s.idleIn(ctx, t, mustTx(ctx, t)) > before, "the handler's is longer")
+			end(t, s, joint, cancel)
+			assert.Equal(t, s.idleIn(t.Context(), t, s.handles.Write), before, "of the next transaction on the connection")
+		})
 	}
 }
