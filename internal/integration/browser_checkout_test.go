@@ -3,6 +3,7 @@ package integration
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +20,14 @@ import (
 	"github.com/semel-dev/semel/internal/assert"
 )
 
-// minus is what has come to an account since it was before.
-func (a account) minus(before account) account {
-	return account{
-		a.Orders - before.Orders, a.Payments - before.Payments, a.Charges - before.Charges,
-		a.Charged - before.Charged, a.Taken - before.Taken,
+// chargedOnce holds that the bank has taken the money for the order of each tab
+// once.
+func (d demo) chargedOnce(tabs ...tab) {
+	d.t.Helper()
+	for _, b := range tabs {
+		var got struct{ Charges, Taken int64 }
+		d.read("/demo/orders/"+b.order(), &got)
+		assert.Equal(b.t, got, struct{ Charges, Taken int64 }{1, 2500}, "what the bank has taken for the order")
 	}
 }
 
@@ -105,6 +109,15 @@ func (b tab) offline(is bool) {
 	assert.NoError(b.t, err)
 }
 
+// before lets a script run in each page from now on before the page's own.
+func (b tab) before(script string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	assert.NoError(b.t, err)
+}
+
 // duplicate opens the page once more in a tab whose storage is a copy of this
 // one's, as the browser makes it for a duplicated tab.
 func (b tab) duplicate() tab {
@@ -124,27 +137,30 @@ func TestCheckout(t *testing.T) {
 	s := newStage(t)
 	d := startDemo(t, s.program)
 
-	// One after the other, so that what comes to the account is theirs.
-	play := func(name string, want account, play func(t *testing.T)) {
-		t.Run(name, func(t *testing.T) {
-			before := d.ledger("keyed")
-			play(t)
-			assert.Equal(t, d.ledger("keyed").minus(before), want)
-		})
-	}
 	paid := []string{"paid", "replayed"}
 
-	play("a service killed after the charge is asked again, and each try is shown", paidOnce, func(t *testing.T) {
+	// First, for it takes the requests of the others with it.
+	t.Run("a service killed after the charge is asked again, and each try is shown", func(t *testing.T) {
 		b := s.visit(t, d, "killed-after-charge")
 		assert.Equal(t, b.key(), "not drawn yet")
+		b.waitFor(`#money .verdict[data-verdict=""]`)
 		b.press("pay")
 		b.waitForState("checkout", paid...)
 		assert.Contains(t, b.text("#tries li:first-child"), "no answer")
-		assert.Contains(t, b.text("#tries li:last-child"), "201")
-		b.waitFor(`#money [data-verdict="right"]`)
+		assert.Contains(t, b.text("#tries li:last-child"), "201 Created")
+		b.waitFor(`#money .verdict[data-verdict="right"]`)
+		assert.Contains(t, b.text("#money .account"), "$25.00")
+		d.chargedOnce(b)
 	})
 
-	play("a double click is one request", paidOnce, func(t *testing.T) {
+	play := func(name string, play func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t)
+		})
+	}
+
+	play("a double click is one request", func(t *testing.T) {
 		b := s.visit(t, d, "none")
 		b.pressTwice("pay")
 		b.waitForState("checkout", "paid")
@@ -152,9 +168,10 @@ func TestCheckout(t *testing.T) {
 		b.press("pay")
 		b.waitForState("checkout", "told")
 		assert.Equal(t, d.sent(b.order()), 1, "what is paid is told again, and not sent")
+		d.chargedOnce(b)
 	})
 
-	play("a page reloaded half-way goes on with its key", paidOnce, func(t *testing.T) {
+	play("a page reloaded half-way goes on with its key", func(t *testing.T) {
 		b := s.visit(t, d, "slow")
 		b.leaves(d)
 		key := b.key()
@@ -162,9 +179,10 @@ func TestCheckout(t *testing.T) {
 		b.waitForState("checkout", paid...)
 		assert.Equal(t, b.key(), key)
 		assert.True(t, d.sent(b.order()) > 1, "the order was not sent again")
+		d.chargedOnce(b)
 	})
 
-	play("a duplicated tab sends the same key", paidOnce, func(t *testing.T) {
+	play("a duplicated tab sends the same key", func(t *testing.T) {
 		b := s.visit(t, d, "slow")
 		b.leaves(d)
 		other := b.duplicate()
@@ -174,9 +192,10 @@ func TestCheckout(t *testing.T) {
 		assert.Equal(t, other.order(), b.order())
 		assert.Equal(t, other.key(), b.key())
 		assert.True(t, d.sent(b.order()) > 1, "the other tab sent nothing")
+		d.chargedOnce(b)
 	})
 
-	play("who stops waiting, and presses again, asks with the same key", paidOnce, func(t *testing.T) {
+	play("who stops waiting, and presses again, asks with the same key", func(t *testing.T) {
 		b := s.visit(t, d, "slow")
 		b.leaves(d)
 		key := b.key()
@@ -185,18 +204,22 @@ func TestCheckout(t *testing.T) {
 		b.press("pay")
 		b.waitForState("checkout", paid...)
 		assert.Equal(t, b.key(), key)
+		d.chargedOnce(b)
 	})
 
-	play("a network that was gone brings the payment when it is back", paidOnce, func(t *testing.T) {
+	play("a network that was gone brings the payment when it is back", func(t *testing.T) {
 		b := s.visit(t, d, "none")
 		b.offline(true)
 		b.press("pay")
-		b.waitForState("checkout", "offline")
+		b.waitForState("checkout", "offline-here")
+		b.becomes(`document.querySelector("#tries").innerText.includes(" times")`) // this machine is tried all the same
+		assert.Equal(t, evaluate[int](b, `document.querySelectorAll("#tries li").length`), 1, "lines that say the same")
 		key := b.key()
 		assert.Equal(t, d.sent(b.order()), 0)
 		b.offline(false)
 		b.waitForState("checkout", paid...)
 		assert.Equal(t, b.key(), key)
+		d.chargedOnce(b)
 	})
 
 	for name, prepare := range map[string]string{
@@ -204,7 +227,7 @@ func TestCheckout(t *testing.T) {
 		// Who wants to be told of the end is not kept alive.
 		"loaded anew": `addEventListener("unload", () => {}); window.same = true`,
 	} {
-		play("after the back button the page, "+name+", is told again and sends nothing", paidOnce, func(t *testing.T) {
+		play("after the back button the page, "+name+", is told again and sends nothing", func(t *testing.T) {
 			b := s.visit(t, d, "none")
 			b.press("pay")
 			b.waitForState("checkout", "paid")
@@ -221,21 +244,84 @@ func TestCheckout(t *testing.T) {
 			assert.Equal(t, b.order(), order)
 			assert.Equal(t, b.key(), key)
 			assert.Equal(t, d.sent(order), 1)
+			d.chargedOnce(b)
 		})
 	}
 
-	twoOrders := account{Orders: 2, Payments: 2, Charges: 2, Charged: 2, Taken: 5000}
-	play("a tab opened anew, and another order in the same tab, are other intents", twoOrders, func(t *testing.T) {
+	play("a tab opened anew, and another order in the same tab, are other intents", func(t *testing.T) {
 		b := s.visit(t, d, "none")
 		b.press("pay")
 		b.waitForState("checkout", "paid")
 		first := b.key()
+		d.chargedOnce(b)
 		b.press("new")
 		b.waitForState("checkout", "open")
 		other := s.visit(t, d, "none")
 		other.press("pay")
 		other.waitForState("checkout", "paid")
 		assert.True(t, other.key() != first, "a tab opened anew has the key of another")
+		d.chargedOnce(other)
+	})
+
+	play("an order that was paid as the page was left is told so when it is back", func(t *testing.T) {
+		b := s.visit(t, d, "none")
+		b.press("pay")
+		b.waitForState("checkout", "paid")
+		key := b.key()
+		evaluate[bool](b, `sessionStorage.setItem("semel-demo-checkout",
+			JSON.stringify({ ...JSON.parse(sessionStorage.getItem("semel-demo-checkout")), state: "sending" })) ?? true`)
+		b.do("reload", chromedp.Reload())
+		b.waitForState("checkout", "told")
+		assert.Equal(t, b.key(), key)
+		assert.Equal(t, d.sent(b.order()), 1)
+	})
+
+	play("what others keep in the tab, and what cannot be read, keeps nobody from paying", func(t *testing.T) {
+		b := s.visit(t, d, "none")
+		for _, kept := range []string{"17", "not JSON", `{"id":"o_b","tries":1,"state":"sending"}`} {
+			evaluate[bool](b, fmt.Sprintf(`["order", "semel-demo-checkout"].forEach((name) => sessionStorage.setItem(name, %q)) ?? true`, kept))
+			b.do("reload", chromedp.Reload())
+			b.waitFor("#buy:not([hidden])")
+			b.waitForState("checkout", "open")
+		}
+		b.press("pay")
+		b.waitForState("checkout", "paid", "replayed")
+		d.chargedOnce(b)
+	})
+
+	play("a tab whose storage is full sends nothing, and says so", func(t *testing.T) {
+		b := s.visit(t, d, "none")
+		evaluate[bool](b, `(Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError") }) && true`)
+		b.press("pay")
+		b.waitForState("checkout", "unsent")
+		assert.Contains(t, b.text("#why"), "storage is blocked or full")
+		assert.Equal(t, d.sent(b.order()), 0)
+	})
+
+	play("a tab whose storage is blocked shows the page, sends nothing, and says so", func(t *testing.T) {
+		b := s.visit(t, d, "none")
+		b.before(`Object.defineProperty(window, "sessionStorage", { get() { throw new DOMException("blocked", "SecurityError") } })`)
+		b.do("reload", chromedp.Reload())
+		b.waitFor("#buy:not([hidden])")
+		b.press("pay")
+		b.waitForState("checkout", "unsent")
+		assert.Contains(t, b.text("#why"), "storage is blocked or full")
+		assert.Equal(t, d.sent(b.order()), 0)
+	})
+
+	play("a try shows the word for its key, and a redirect, of which a browser shows nothing, is one", func(t *testing.T) {
+		b := s.visit(t, d, "none")
+		evaluate[bool](b, `(window.fetch = new Proxy(fetch, { apply(real, it, [url, ...more]) {
+			if (!String(url).endsWith("/payments")) return Reflect.apply(real, it, [url, ...more]);
+			window.asked = (window.asked ?? 0) + 1;
+			return asked === 1 ? new Response("", { status: 409, headers: { "Semel-Outcome": "in-progress" } })
+				: { status: 0, type: "opaqueredirect", headers: new Headers(), text: async () => "" };
+		} })) && true`)
+		b.press("pay")
+		b.waitForState("checkout", "unknown")
+		assert.Contains(t, b.text("#tries li:first-child"), "409 Conflict · in-progress")
+		assert.Contains(t, b.text("#tries li:last-child"), "a redirect")
+		assert.Contains(t, b.text("#why"), "a redirect")
 	})
 }
 
@@ -253,7 +339,7 @@ func TestCheckoutLooks(t *testing.T) {
 	b.see("c1-unknown")
 	b.press("pay")
 	b.waitForState("checkout", "paid", "replayed") // who leaves may take the first request along
-	b.waitFor(`#money [data-verdict="right"]`)
+	b.waitFor(`#money .verdict[data-verdict="right"]`)
 	b.see("c2-paid")
 	b.open(d.base + "/checkout/receipt")
 	b.see("c3-receipt")
@@ -294,11 +380,8 @@ func TestTheShopOfTheBrowserDocument(t *testing.T) {
 	// long as nothing has come back.
 	evaluate[bool](b, `sessionStorage.setItem("semel:order 17",
 		JSON.stringify({ ...JSON.parse(sessionStorage.getItem("semel:order 17")), settled: null })) ?? true`)
-	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `window.told = []; const send = fetch;
-		window.fetch = (...request) => { told.push(document.querySelector("[role=status]").textContent); return send(...request); }`,
-	})
-	assert.NoError(t, err)
+	b.before(`window.told = []; const send = fetch;
+		window.fetch = (...request) => { told.push(document.querySelector("[role=status]").textContent); return send(...request); }`)
 	b.do("reload", chromedp.Reload())
 	said("Paid. Thank you.")
 	assert.Equal(t, evaluate[string](b, `told.join()`), "Checking …", "while it asks")

@@ -254,9 +254,10 @@ func (b *Bank) get(w http.ResponseWriter, r *http.Request) {
 }
 
 // totals adds up the charges of each account, and counts the orders that they
-// were for. A charge that says of no order what it is for counts as none.
+// were for. A charge that says of no order what it is for counts as none. With
+// ?order=NUMBER only the charges for that order count.
 func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
-	sums, err := b.sums(r.Context())
+	sums, err := b.sums(r.Context(), r.URL.Query().Get("order"))
 	if err != nil {
 		b.failed(w, r, err)
 		return
@@ -264,9 +265,10 @@ func (b *Bank) totals(w http.ResponseWriter, r *http.Request) {
 	payments.WriteJSON(w, http.StatusOK, sums)
 }
 
-func (b *Bank) sums(ctx context.Context) (payments.Totals, error) {
+func (b *Bank) sums(ctx context.Context, order string) (payments.Totals, error) {
 	into := func(a *payments.Account) []any { return []any{&a.Charges, &a.Charged, &a.Taken} }
-	return payments.ReadTotals(ctx, b.db, into, `SELECT door, count(*), count(DISTINCT noted), sum(amount) FROM charges GROUP BY door`)
+	return payments.ReadTotals(ctx, b.db, into, `SELECT door, count(*), count(DISTINCT noted), sum(amount) FROM charges
+		WHERE ?1 IN ('', noted) GROUP BY door`, order)
 }
 
 func (b *Bank) failed(w http.ResponseWriter, r *http.Request, err error) {

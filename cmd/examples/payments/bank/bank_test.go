@@ -113,6 +113,23 @@ func TestChargesWithoutAKeyAreAlwaysNew(t *testing.T) {
 	assert.Equal(t, totals(t, b), payments.Account{Charges: 2, Charged: 1, Taken: 5000})
 }
 
+func TestTheTotalsOfOneOrderAreItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	for _, noted := range []string{"1", "1", "2", ""} {
+		w := ask(b, http.MethodPost, "/charges", order, payments.InternalAccount, "keyed", payments.InternalOrder, noted)
+		assert.Equal(t, w.Code, http.StatusCreated)
+	}
+	for noted, want := range map[string]string{
+		"1": `{"keyed":{"orders":0,"payments":0,"charges":2,"charged":1,"taken":5000}}`,
+		"2": `{"keyed":{"orders":0,"payments":0,"charges":1,"charged":1,"taken":2500}}`,
+		"3": `{}`,
+	} {
+		got := ask(b, http.MethodGet, "/totals?order="+noted, "")
+		assert.Equal(t, strings.TrimSpace(got.Body.String()), want, noted)
+	}
+}
+
 func TestABankThatForgetsKeysChargesAgain(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)

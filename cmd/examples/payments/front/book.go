@@ -69,6 +69,24 @@ func intentOf(door payments.Door, r *http.Request) (intent string, ok bool) {
 	return "key:" + key, true
 }
 
+// numbers returns the numbers of a customer's order of that name, one for each
+// door that it came to.
+func (b *book) numbers(ctx context.Context, customer, order string) (numbers []string, err error) {
+	rows, err := b.db.QueryContext(ctx, `SELECT seq FROM orders WHERE customer = ? AND intent = ?`, customer, "order:"+order)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var number string
+		if err := rows.Scan(&number); err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, number)
+	}
+	return numbers, rows.Err()
+}
+
 // counts returns the number of orders in each account.
 func (b *book) counts(ctx context.Context) (payments.Totals, error) {
 	into := func(a *payments.Account) []any { return []any{&a.Orders} }

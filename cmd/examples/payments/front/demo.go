@@ -25,6 +25,7 @@ func (f *Front) demo() http.Handler {
 	mux.HandleFunc("DELETE /demo/faults", f.clearFault)
 	mux.HandleFunc("GET /demo/ledger", f.showLedger(payments.Anonymous))
 	mux.HandleFunc("GET /demo/crowd/ledger", f.showLedger(payments.Crowd))
+	mux.HandleFunc("GET /demo/orders/{order}", f.showOrder)
 	mux.HandleFunc("GET /demo/log", f.showLog)
 	mux.HandleFunc("GET /demo/changes", f.showChanges)
 	mux.Handle("/demo/crowd", f.cfg.Crowd)
@@ -114,25 +115,59 @@ func readFault(w http.ResponseWriter, r *http.Request) (armed, *payments.Problem
 func (f *Front) showLedger(customer string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ledger, err := f.ledger(r.Context(), customer)
-		switch {
-		case r.Context().Err() != nil:
-			return // nobody waits for it any more
-		case err != nil:
-			f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
-			w.Header().Set("Retry-After", "1")
-			payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
-			return
-		}
-		payments.WriteJSON(w, http.StatusOK, ledger)
+		f.showMoney(w, r, ledger, err)
 	}
 }
 
+// showOrder says what the bank has taken for one order, whichever doors it came to.
+func (f *Front) showOrder(w http.ResponseWriter, r *http.Request) {
+	bill, err := f.bill(r.Context(), r.PathValue("order"))
+	f.showMoney(w, r, bill, err)
+}
+
+func (f *Front) showMoney(w http.ResponseWriter, r *http.Request, money any, err error) {
+	switch {
+	case r.Context().Err() != nil:
+		return // nobody waits for it any more
+	case err != nil:
+		f.cfg.Logger.ErrorContext(r.Context(), "the ledger cannot be read", "error", err)
+		w.Header().Set("Retry-After", "1")
+		payments.NewProblem(http.StatusServiceUnavailable, "service-unavailable", "the ledger cannot be read: "+err.Error()).Write(w)
+		return
+	}
+	payments.WriteJSON(w, http.StatusOK, money)
+}
+
+// bill is what the bank has taken for one order.
+type bill struct {
+	Charges int64 `json:"charges"`
+	Taken   int64 `json:"taken"` // in minor units
+}
+
+func (f *Front) bill(ctx context.Context, order string) (sum bill, err error) {
+	numbers, err := f.book.numbers(ctx, payments.Anonymous, order)
+	if err != nil {
+		return bill{}, err
+	}
+	for _, number := range numbers {
+		accounts, err := f.bank.totals(ctx, "?order="+number)
+		if err != nil {
+			return bill{}, err
+		}
+		for _, a := range accounts {
+			sum.Charges += a.Charges
+			sum.Taken += a.Taken
+		}
+	}
+	return sum, nil
+}
+
 func (f *Front) ledger(ctx context.Context, customer string) (payments.Ledger, error) {
-	stored, err := f.service.totals(ctx)
+	stored, err := f.service.totals(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	taken, err := f.bank.totals(ctx)
+	taken, err := f.bank.totals(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -166,11 +201,11 @@ const askAgainAfter = 10 * time.Millisecond
 // totals asks a process for its own part of the ledger, again and again for as
 // long as it may take to start: one that has just been killed may still take a
 // connection, and asking changes nothing.
-func (b backend) totals(ctx context.Context) (payments.Totals, error) {
+func (b backend) totals(ctx context.Context, query string) (payments.Totals, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for {
-		totals, err := b.askTotals(ctx)
+		totals, err := b.askTotals(ctx, query)
 		if err == nil || errors.As(err, new(dialError)) || errors.Is(err, errTotals) {
 			return totals, err
 		}
@@ -180,8 +215,8 @@ func (b backend) totals(ctx context.Context) (payments.Totals, error) {
 	}
 }
 
-func (b backend) askTotals(ctx context.Context) (payments.Totals, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals", nil)
+func (b backend) askTotals(ctx context.Context, query string) (payments.Totals, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://process/totals"+query, nil)
 	if err != nil {
 		return nil, err
 	}

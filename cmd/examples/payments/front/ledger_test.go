@@ -116,6 +116,37 @@ func TestTheLedgerHasItsExactShapeAndSurvivesARestart(t *testing.T) {
 		`"keyless":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0},"naive":{"orders":0,"payments":0,"charges":0,"charged":0,"taken":0}}`)
 }
 
+func TestTheMoneyOfOneOrderIsAskedForByItsNumbers(t *testing.T) {
+	t.Parallel()
+	rg := newRig(t)
+	pay := func(door payments.Door, name, customer string) {
+		rg.send(t, http.MethodPost, door.Path(), order, payments.HeaderKey, rand.Text(), payments.HeaderOrder, name, payments.HeaderCustomer, customer)
+	}
+	pay(payments.Keyed, "o1", payments.Anonymous)
+	pay(payments.Keyed, "o1", payments.Crowd)
+	pay(payments.Keyless, "o2", payments.Anonymous)
+	pay(payments.Keyless, "o1", payments.Anonymous)
+	for name, want := range map[string]struct {
+		money   string
+		numbers []string
+	}{
+		"o1": {`{"charges":176,"taken":198}`, []string{"1", "4"}}, // what the bank here says to each question
+		"o2": {`{"charges":88,"taken":99}`, []string{"3"}},
+		"o3": {`{"charges":0,"taken":0}`, nil},
+	} {
+		before, _ := rg.requests()
+		status, got := rg.send(t, http.MethodGet, "/demo/orders/"+name, "")
+		assert.Equal(t, status, http.StatusOK)
+		assert.Equal(t, strings.TrimSpace(got), want.money, name)
+		after, _ := rg.requests()
+		var numbers []string
+		for _, asked := range after[len(before):] {
+			numbers = append(numbers, asked.URL.Query().Get("order"))
+		}
+		assert.Equal(t, numbers, want.numbers, name)
+	}
+}
+
 func TestTheCrowdsMoneyIsInALedgerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	rg := newRig(t)

@@ -2,17 +2,56 @@
 // answer means, is that module's; this script says what is meant, and shows what
 // comes of it.
 
-import { intent, pending, resume } from "./semel.js";
+import { intent, known, resume } from "./semel.js";
 
 const form = document.querySelector("#buy");
 const checkout = document.querySelector("#checkout");
-const { payment, orderHeader, faultHeader, patience } = form.dataset;
+const { payment, orderHeader, faultHeader, patience, first, again } = form.dataset;
 
-const show = (name, text) => (document.querySelector(`[data-show=${name}]`).textContent = text);
+const all = (selector) => document.querySelectorAll(selector);
+const show = (name, text) => all(`[data-show=${name}]`).forEach((at) => (at.textContent = text));
+
+// In two words, for where the sentence is out of sight.
+const short = {
+  "open": "nothing sent", "sending": "sending", "offline": "no network", "offline-here": "no network", "paid": "paid",
+  "replayed": "paid", "told": "paid", "refused": "not paid", "unknown": "not known", "unsent": "not sent",
+};
+
+// The reasons of semel.js that say more than the outcome does.
+const reasons = {
+  gave_up: "the wait was ended, or time was up",
+  too_old: "the service may have forgotten the key",
+  final_error: "the kept answer is an error of the service",
+  reply_hidden: "it is done, and its answer cannot be shown",
+  refused: "the service refused it",
+  key_reused: "the key was used for another request",
+  other_caller: "the key is another caller’s",
+  redirected: "the answer was a redirect, which a browser hides",
+  unprotected: "the service did not look at the key",
+  store: "what came of it could not be kept",
+  intent_store: "this tab’s storage is blocked or full",
+  intent_damaged: "what is kept of the order cannot be read",
+  intent_known: "the order is known with another request",
+};
+
+const names = {
+  201: "Created", 402: "Payment Required", 409: "Conflict", 422: "Unprocessable Content", 429: "Too Many Requests",
+  500: "Internal Server Error", 502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+};
 
 // The order of this tab, as a shop's basket is held. A duplicated tab has a copy
 // of it, and a tab opened anew has an order of its own.
-let order = JSON.parse(sessionStorage.getItem("order")) ?? newOrder();
+const place = "semel-demo-checkout";
+let order = kept() ?? newOrder();
+
+function kept() {
+  try {
+    const read = JSON.parse(sessionStorage.getItem(place));
+    return /^o_[a-z2-7]{10}$/.test(read?.id) && Number.isInteger(read.tries) && read.state in short ? read : null;
+  } catch {
+    return null; // nothing can be read here, or not by this page
+  }
+}
 
 function newOrder() {
   const letters = "abcdefghijklmnopqrstuvwxyz234567";
@@ -20,16 +59,31 @@ function newOrder() {
   return { id: `o_${id}`, tries: 0, state: "open", key: "", reason: "" };
 }
 
+// This machine is reached without a network.
+const here = /^(.+\.)?localhost$|^127\.|^\[::1\]$/.test(location.hostname);
+
+// note changes the order and shows it, and returns whether the tab has kept it.
 function note(changes) {
   order = { ...order, ...changes };
-  sessionStorage.setItem("order", JSON.stringify(order));
+  const sending = order.state === "sending";
+  const state = sending && !navigator.onLine ? (here ? "offline-here" : "offline") : order.state;
+  const paid = short[state] === "paid";
   show("order", order.id);
   show("key", order.key || "not drawn yet");
-  show("reason", order.reason || "–");
-  const state = order.state === "sending" && !navigator.onLine ? "offline" : order.state;
+  show("reason", reasons[order.reason] ?? order.reason);
+  show("short", short[state]);
+  show("pay", paid ? again : first);
+  document.querySelector("#why").hidden = ["", "reply"].includes(order.reason);
   checkout.dataset.state = state;
+  form.querySelector("button[value=stop]").disabled = !sending;
   for (const saying of checkout.querySelectorAll("[data-say]")) {
     saying.hidden = saying.dataset.say !== state;
+  }
+  try {
+    sessionStorage.setItem(place, JSON.stringify(order));
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -41,33 +95,58 @@ function network() {
   return { [faultHeader]: order.tries <= Number(times) ? fault : "none" };
 }
 
-const line = (text) => {
-  const li = document.createElement("li");
-  li.textContent = text;
-  document.querySelector("#tries").append(li);
-};
+// The same once more is counted, and makes the list no longer.
+let latest = { text: "", times: 0, at: null };
 
-function tried({ status, replayed, error, duration }) {
-  const outcome = status ? [status, replayed && "replayed"].filter(Boolean).join(" · ") : `no answer: ${error.message.replace("semel: ", "")}`;
-  line(`${outcome}, after ${Math.round(duration)} ms`);
+function tried({ name, status, says, replayed, error, duration }) {
+  if (name !== order.id) {
+    return; // an earlier order's
+  }
+  const answer = [`${status} ${names[status] ?? ""}`.trim(), says || (replayed && "replayed")].filter(Boolean).join(" · ");
+  const none = error ? `no answer: ${error.message.replace("semel: ", "")}` : "a redirect, which a browser hides";
+  const text = status ? answer : none;
+  if (text !== latest.text || status) {
+    latest = { text, times: 0, at: document.createElement("li") };
+    document.querySelector("#tries").append(latest.at);
+  }
+  latest.times++;
+  latest.at.textContent = latest.times > 1 ? `${text}, ${latest.times} times` : `${text}, after ${Math.round(duration)} ms`;
 }
 
 let stop = new AbortController();
-const sending = () => ({ attemptTimeout: Number(patience), authorize: network, observe: tried, signal: stop.signal });
-const meant = () => pending().find(({ name }) => name === order.id);
 
-// settle shows what comes of promises for results. It waits for all of them.
-async function settle(promises) {
+function pay() {
+  const paying = intent("/payments", payment, {
+    name: order.id,
+    headers: { "Content-Type": "application/json", [orderHeader]: order.id },
+    attemptTimeout: Number(patience), authorize: network, observe: tried, signal: stop.signal,
+  });
+  note({ key: look()?.key ?? order.key });
+  return paying;
+}
+
+// look is what the tab knows of the order. Where it cannot look, it says so.
+function look() {
+  try {
+    return known(order.id);
+  } catch (error) {
+    note({ state: "unsent", reason: error.code });
+    return null;
+  }
+}
+
+// settle pays, so many times at once, and shows what comes of it.
+async function settle(times = 1) {
   const { id } = order;
   stop = stop.signal.aborted ? new AbortController() : stop;
-  note({ state: "sending", key: meant()?.key ?? order.key });
+  if (!note({ state: "sending", reason: "" })) {
+    note({ state: "unsent", reason: "intent_store" }); // a reload would not know what was paid
+    return;
+  }
   try {
-    for (const result of (await Promise.all(promises())).flat()) {
-      const { name, outcome, replayed, tries, key, reason } = result;
-      if (name !== order.id) {
-        continue; // an earlier order's
-      }
-      const paid = tries === 0 ? "told" : replayed ? "replayed" : "paid";
+    const [{ outcome, replayed, tries, key, reason }] = await Promise.all(Array.from({ length: times }, pay));
+    const paid = tries === 0 ? "told" : replayed ? "replayed" : "paid";
+    if (id === order.id) {
       note({ state: { "applied": paid, "not-applied": "refused", "unknown": "unknown" }[outcome], key, reason });
     }
   } catch (error) {
@@ -77,21 +156,11 @@ async function settle(promises) {
   }
 }
 
-function pay() {
-  const paying = intent("/payments", payment, {
-    name: order.id,
-    headers: { "Content-Type": "application/json", [orderHeader]: order.id },
-    ...sending(),
-  });
-  note({ key: meant()?.key ?? order.key });
-  return paying;
-}
-
 const acts = {
-  pay: () => settle(() => [pay()]),
-  twice: () => settle(() => [pay(), pay()]),
+  pay: () => settle(),
+  twice: () => settle(2),
   async reload() {
-    settle(() => [pay()]);
+    settle();
     await new Promise((done) => setTimeout(done, 300)); // it is on its way
     location.reload();
   },
@@ -100,6 +169,7 @@ const acts = {
   new() {
     stop.abort(); // what is open of the order before stays, for the next load
     document.querySelector("#tries").replaceChildren();
+    latest = { text: "", times: 0, at: null };
     note(newOrder());
     count();
   },
@@ -120,17 +190,22 @@ const counted = (n, one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
 async function count() {
   const stale = document.querySelector("#stale");
+  const { id } = order;
   try {
-    const [ledger, log] = await Promise.all(["/demo/ledger", "/demo/log"].map(async (path) => (await fetch(path)).json()));
-    const { orders, charges, charged, taken } = ledger.keyed;
-    show("taken", dollars(taken));
-    show("orders", `taken for ${counted(orders, "order")}`);
-    const verdict = document.querySelector("[data-show=verdict]");
-    verdict.hidden = orders === 0;
-    verdict.dataset.verdict = orders === 0 ? "" : charges > charged ? "over" : charged < orders ? "under" : "right";
-    verdict.textContent = { over: "Somebody paid twice", under: "Not all are paid yet", right: "Each order once" }[verdict.dataset.verdict] ?? "";
-    const arrived = log.filter((entry) => entry.order === order.id).length;
+    const paths = [`/demo/orders/${id}`, "/demo/ledger", "/demo/log"];
+    const [{ charges, taken }, ledger, log] = await Promise.all(paths.map(async (path) => (await fetch(path)).json()));
+    if (id !== order.id) {
+      return; // another one is being counted
+    }
+    const verdict = charges === 0 ? "" : charges > 1 ? "over" : "right";
+    show("sum", dollars(taken));
+    show("charges", { "": "not charged", right: "charged once", over: `charged ${charges} times` }[verdict]);
+    for (const at of all("[data-verdict]")) {
+      at.dataset.verdict = verdict;
+    }
+    const arrived = log.filter((entry) => entry.order === id).length;
     show("arrived", arrived === 0 ? "no request has arrived" : `${counted(arrived, "request")} arrived`);
+    show("others", `${dollars(ledger.keyed.taken)} for ${counted(ledger.keyed.orders, "order")}`);
     stale.hidden = true;
   } catch {
     stale.hidden = false;
@@ -148,12 +223,22 @@ function listen() {
 addEventListener("pagehide", () => news.close());
 addEventListener("pageshow", ({ persisted }) => persisted && listen());
 
-form.hidden = false;
-listen();
-// What a reload has interrupted, or what this tab is a copy of, is finished first.
-if (meant()) {
-  settle(() => [resume(sending())]);
-} else {
-  note(order.state === "sending" ? { state: "open" } : {}); // nothing was kept, so nothing was sent
-  resume(sending()); // of the orders before
+// begin shows what is known of the order, and finishes what a reload has
+// interrupted, or what this tab is a copy of.
+function begin() {
+  // An order that was sent and left nothing behind was refused.
+  const before = { sending: order.tries > 0 ? "refused" : "open", unsent: "open" }[order.state] ?? order.state;
+  note({ state: before });
+  const now = look();
+  if (now?.outcome === "unknown") {
+    settle();
+  } else if (now) {
+    note({ state: now.outcome === "applied" ? "told" : "refused", key: now.key, reason: now.reason });
+  }
+  // The orders before, whose end nobody waits for.
+  resume({ attemptTimeout: Number(patience), authorize: () => ({ [faultHeader]: "none" }) }).catch(() => {});
 }
+
+form.hidden = false;
+begin();
+listen();
