@@ -27,7 +27,7 @@ func (r *run) count(ctx context.Context) (int, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("counting effects: GET %s answered %s", o.URL, resp.Status)
+		return 0, fmt.Errorf("counting effects: GET %s answered %s", MaskedURL(o.URL), resp.Status)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *run) count(ctx context.Context) (int, error) {
 	}
 	n, err := countAt(body, o.Pointer)
 	if err != nil {
-		return 0, fmt.Errorf("counting effects: GET %s: %w", o.URL, err)
+		return 0, fmt.Errorf("counting effects: GET %s: %w", MaskedURL(o.URL), err)
 	}
 	return n, nil
 }

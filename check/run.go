@@ -51,6 +51,9 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.inBounds(); err != nil {
+		return nil, err
+	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	cfg.RequestTimeout = cmp.Or(cfg.RequestTimeout, DefaultRequestTimeout)
 	began := time.Now()
@@ -58,9 +61,9 @@ func Run(ctx context.Context, t Target, cfg Config) (*Report, error) {
 	transport := r.newTransport(r.dial)
 	defer transport.CloseIdleConnections()
 	r.client = newClient(transport)
-	report := &Report{Target: t.Method + " " + t.URL, Run: cfg.Run, Seed: cfg.Seed, Cases: len(selected)}
+	report := &Report{Target: t.Method + " " + MaskedURL(t.URL), Run: cfg.Run, Seed: cfg.Seed, Cases: len(selected)}
 	if t.Observe != nil {
-		report.CountedBy = t.Observe.Pointer + " at " + t.Observe.URL
+		report.CountedBy = t.Observe.Pointer + " at " + MaskedURL(t.Observe.URL)
 	}
 	limited, cancel := context.WithTimeout(ctx, cfg.Timeout)
 	defer cancel()

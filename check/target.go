@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/semel-dev/semel/internal/httpfield"
 )
 
 // The defaults of Target and Config.
@@ -95,11 +99,19 @@ func (t Target) withDefaults() (Target, error) {
 	if t.KeyHeader == "" {
 		t.KeyHeader = DefaultKeyHeader
 	}
+	for field, name := range map[string]string{"Method": t.Method, "KeyHeader": t.KeyHeader, "TenantHeader": t.TenantHeader} {
+		if name != "" && !httpfield.IsToken(name) {
+			return t, fmt.Errorf("check: Target.%s is %q; it must be a token (RFC 9110 section 5.6.2)", field, name)
+		}
+	}
+	if err := checkFields("Header", t.Header); err != nil {
+		return t, err
+	}
 	if err := checkURL("URL", t.URL); err != nil {
 		return t, err
 	}
 	if t.Observe != nil {
-		if err := checkURL("Observe.URL", t.Observe.URL); err != nil {
+		if err := errors.Join(checkURL("Observe.URL", t.Observe.URL), checkFields("Observe.Header", t.Observe.Header)); err != nil {
 			return t, err
 		}
 	}
@@ -116,6 +128,33 @@ func checkURL(field, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return fmt.Errorf("check: Target.%s must be an http or https address with a host, such as http://localhost:8080/payments, not %q", field, text)
+	}
+	return nil
+}
+
+// checkFields does not show a value, which may be a secret.
+func checkFields(field string, h http.Header) error {
+	for name, values := range h {
+		if !httpfield.IsToken(name) {
+			return fmt.Errorf("check: Target.%s has a field called %q, which is no token (RFC 9110 section 5.6.2)", field, name)
+		}
+		for _, value := range values {
+			if strings.ContainsAny(value, "\r\n\x00") {
+				return fmt.Errorf("check: Target.%s: the value of %s has a line end or a NUL in it", field, name)
+			}
+		}
+	}
+	return nil
+}
+
+func (cfg Config) inBounds() error {
+	if n := cfg.RequestsPerSecond; n < 0 || math.IsNaN(n) || math.IsInf(n, 0) {
+		return fmt.Errorf("check: Config.RequestsPerSecond is %v; it must be a number from 0 up", n)
+	}
+	for field, d := range map[string]time.Duration{"Timeout": cfg.Timeout, "RequestTimeout": cfg.RequestTimeout} {
+		if d < 0 {
+			return fmt.Errorf("check: Config.%s is %v; it must not be negative", field, d)
+		}
 	}
 	return nil
 }

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/token"
 	"github.com/pb33f/libopenapi"
+	"github.com/pb33f/libopenapi/datamodel"
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 	"github.com/pb33f/libopenapi/orderedmap"
 
@@ -26,6 +30,9 @@ func configured(path string, base checkOptions) ([]operation, error) {
 	}
 	var file struct {
 		Operations []yaml.RawMessage `yaml:"operations"`
+	}
+	if err := plain(text); err != nil {
+		return nil, usagef("--config: %s: %w", path, err)
 	}
 	if err := decodeStrictly(text, &file); err != nil {
 		return nil, usagef("--config: %s: %w", path, err)
@@ -48,6 +55,30 @@ func configured(path string, base checkOptions) ([]operation, error) {
 	return all, nil
 }
 
+// deepest is how deep brackets may stand in a file of operations.
+const deepest = 20
+
+// plain refuses what a file of operations has no use for and the library does not
+// survive: aliases, which may stand in themselves or multiply, and endless brackets.
+func plain(text []byte) error {
+	depth := 0
+	for _, t := range lexer.Tokenize(string(text)) {
+		switch t.Type {
+		case token.AliasType:
+			return fmt.Errorf("line %d: aliases (*) are not read here", t.Position.Line)
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		default:
+		}
+		if depth > deepest {
+			return fmt.Errorf("line %d: brackets stand more than %d deep", t.Position.Line, deepest)
+		}
+	}
+	return nil
+}
+
 func decodeStrictly(text []byte, into any) error {
 	err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(into)
 	if errors.Is(err, io.EOF) {
@@ -63,7 +94,8 @@ func declared(path, base string, options checkOptions) ([]operation, error) {
 	if err != nil {
 		return nil, usagef("--openapi: %w", err)
 	}
-	doc, err := libopenapi.NewDocument(text)
+	// The library would print what it does not like.
+	doc, err := libopenapi.NewDocumentWithConfiguration(text, &datamodel.DocumentConfiguration{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, usagef("--openapi: %s: %w", path, err)
 	}

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -153,10 +150,11 @@ func (o checkOptions) clone() checkOptions {
 
 func parseFields(flag string, lines []string) (http.Header, error) {
 	h := make(http.Header)
-	for _, line := range lines {
+	for i, line := range lines {
 		name, value, found := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !found || name == "" {
-			return nil, usagef("%s must be 'Name: value', not %q", flag, line)
+			// The line may be a secret.
+			return nil, usagef("%s must be 'Name: value'; number %d has no name before a colon", flag, i+1)
 		}
 		h.Add(name, strings.TrimSpace(value))
 	}
@@ -176,16 +174,4 @@ func readData(flag, text string) ([]byte, error) {
 		return nil, usagef("%s: %w", flag, err)
 	}
 	return body, nil
-}
-
-// askCommand runs a command of the user's and reads the fields that it prints.
-func askCommand(ctx context.Context, command string) (http.Header, error) {
-	out, err := exec.CommandContext(ctx, "sh", "-c", command).Output() //nolint:gosec // the user's own command, as asked.
-	if err != nil {
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			return nil, fmt.Errorf("--auth-command: %w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return nil, fmt.Errorf("--auth-command: %w", err)
-	}
-	return parseFields("what --auth-command prints", strings.Split(strings.TrimSpace(string(out)), "\n"))
 }

@@ -152,7 +152,7 @@ func dryRun(s streams, all []operation) error {
 		if err != nil {
 			return refusedCheck(err)
 		}
-		fmt.Fprintf(s.out, "%s %s\n%s: a new key for each operation\n", op.target.Method, op.target.URL, op.target.KeyHeader)
+		fmt.Fprintf(s.out, "%s %s\n%s: a new key for each operation\n", op.target.Method, check.MaskedURL(op.target.URL), op.target.KeyHeader)
 		check.Masked(op.target.Header).Write(s.out) //nolint:errcheck // a reader that has left cannot be told so.
 		fmt.Fprintf(s.out, "\n%s\n\n", op.target.Body)
 		for _, c := range cases {
@@ -168,7 +168,8 @@ type reportFile struct {
 	path   string
 }
 
-// reportFiles reads --report, before anything is sent.
+// reportFiles reads --report, and finds out whether the files can be written, before
+// anything is sent.
 func reportFiles(wanted []string, located bool) ([]reportFile, error) {
 	var files []reportFile
 	for _, text := range wanted {
@@ -181,6 +182,13 @@ func reportFiles(wanted []string, located bool) ([]reportFile, error) {
 		case name == checkreport.SARIF && !located:
 			return nil, usagef("--report sarif=… needs --openapi: each of its results points to a line of a file")
 		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644) //nolint:gosec // a report for others.
+		if err != nil {
+			return nil, usagef("--report: %w", err)
+		}
+		if err := file.Close(); err != nil {
+			return nil, usagef("--report: %w", err)
+		}
 		files = append(files, reportFile{format, path})
 	}
 	return files, nil
@@ -190,10 +198,10 @@ func writeReports(files []reportFile, all []checkreport.Checked) error {
 	for _, f := range files {
 		var text bytes.Buffer
 		if err := f.format(&text, all); err != nil {
-			return fmt.Errorf("--report %s: %w", f.path, err)
+			return usagef("--report %s: %w", f.path, err)
 		}
 		if err := os.WriteFile(f.path, text.Bytes(), 0o644); err != nil { //nolint:gosec // a report for others.
-			return fmt.Errorf("--report: %w", err)
+			return usagef("--report: %w", err)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"semelclient/retry":           {"."},
 	"semelhttp":                   {".", "fingerprint", "idempotencykey", "internal/httpfield"},
 	"semelotel":                   {"."},
-	"check":                       {"internal/wellknown"},
+	"check":                       {"internal/httpfield", "internal/wellknown"},
 	"check/brokentest":            {"idempotencykey"},
 	"internal/archtest":           {},
 	"internal/assert":             {},

@@ -1,5 +1,5 @@
 // Package httpfield reads header fields by the grammar of RFC 9110, for the
-// packages that have to agree on it: fingerprint, semelhttp and semelclient.
+// packages that have to agree on it.
 package httpfield
 
 import (
