@@ -234,12 +234,14 @@ func (a *attempt) work(work func(context.Context) Completion) {
 // concludeAlone ends an attempt whose caller was answered at the deadline.
 func (a *attempt) concludeAlone(end ending) {
 	log := a.guard.cfg.Logger.With("operation_id", a.record.OperationID.String(), "attempt", a.record.Attempt)
-	_, err := a.finish(end.completion)
+	res, err := a.finish(end.completion)
 	switch {
 	case end.panicked != nil:
 		log.Error("semel: work panicked after its deadline", "panic", fmt.Sprint(end.panicked), "stack", string(end.stack))
 	case end.goexit:
 		log.Error("semel: work ended its goroutine after its deadline")
+	case err != nil && res.Outcome == OutcomeReleased:
+		log.Warn("semel: work returned after its deadline and nothing of it was committed", "error", err, "duration", time.Since(a.started))
 	case err != nil:
 		log.Error("semel: work returned after its deadline and its end could not be saved", "error", err)
 	default:

@@ -20,6 +20,9 @@ const (
 	// ours is whether the transaction has the mark that it was given.
 	ours = `pg_catalog.current_setting('semel.joint', true) = (SELECT yours FROM mark)`
 
+	// isOurs asks.
+	isOurs = `WITH mark AS (SELECT $1::text AS yours) SELECT ` + ours + ` IS TRUE`
+
 	// orFail counts the rows that were written and fails where there is none.
 	orFail = `
 SELECT CASE

@@ -241,6 +241,13 @@ func (j *joint) useLeaving(statement string) error {
 	return nil
 }
 
+// doubt has the connection closed after the transaction.
+func (j *joint) doubt() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.leaves = true
+}
+
 // done looks at what a statement has done to the transaction (R12).
 func (j *joint) done(err error) {
 	j.mu.Lock()
@@ -284,9 +291,13 @@ func (j *joint) baseEnded() {
 // waits for: the server then rolls back.
 func (j *joint) cut() { j.conn.Conn().PgConn().Conn().Close() } //nolint:errcheck // it is broken.
 
-// kill breaks the connection and has the pool forget it.
+// kill breaks the connection and has the pool forget it, which it would not if
+// the transaction has ended and nothing is under way.
 func (j *joint) kill() {
 	j.cut()
+	if !j.using {
+		j.conn.Conn().Close(context.Background()) //nolint:errcheck // it is broken.
+	}
 	j.conn.Release()
 }
 
@@ -375,6 +386,7 @@ func (j *joint) endAndCommit(ctx context.Context, p semel.FinishParams) (semel.H
 	case hasState(err, stateNotHeld):
 		return j.whyNotHeld(ctx, p)
 	case hasState(err, stateNotOurs):
+		j.doubt()
 		return semel.Held{}, unavailable(errEnded)
 	case errors.Is(err, errRolledBack), isRefusal(err):
 		return semel.Held{}, refused(err)
@@ -399,7 +411,8 @@ func (j *joint) whyNotHeld(ctx context.Context, p semel.FinishParams) (semel.Hel
 	return semel.Held{Status: semel.HeldFinal, State: held.State}, nil
 }
 
-// Rollback ends the transaction without effect.
+// Rollback ends the transaction without effect, and asks in the same round trip
+// whether it is the one that was opened, unless it is aborted and cannot tell.
 func (j *joint) Rollback() error {
 	err := j.close()
 	if errors.Is(err, errEnded) {
@@ -410,6 +423,18 @@ func (j *joint) Rollback() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
-	j.giveBack(ctx)
-	return nil
+	defer j.giveBack(ctx)
+	if j.conn.Conn().PgConn().TxStatus() != inTx {
+		return nil
+	}
+	ours := true
+	b := &pgx.Batch{}
+	b.Queue(isOurs, j.mark())
+	b.Queue("ROLLBACK")
+	err = send(ctx, j.conn.Conn(), b, func(res pgx.BatchResults) error { return res.QueryRow().Scan(&ours) }, ran)
+	if err == nil && !ours {
+		j.doubt()
+		return unavailable(errEnded)
+	}
+	return nil // giveBack rolls back
 }

@@ -3,6 +3,7 @@ package pgxstore
 import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // openRows tells the joint when its rows are closed.
@@ -72,11 +73,53 @@ func (r *openRow) Scan(dest ...any) error {
 	return err
 }
 
+// failedRows are the answer to a query that failed: pgx lets the error be left
+// to them.
+type failedRows struct{ err error }
+
+var _ pgx.Rows = failedRows{}
+
+// Close has nothing to close.
+func (r failedRows) Close() {}
+
+// Err returns the error.
+func (r failedRows) Err() error { return r.err }
+
+// CommandTag returns none.
+func (r failedRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
+
+// FieldDescriptions returns none.
+func (r failedRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
+
+// Next finds no row.
+func (r failedRows) Next() bool { return false }
+
+// Scan returns the error.
+func (r failedRows) Scan(...any) error { return r.err }
+
+// Values returns the error.
+func (r failedRows) Values() ([]any, error) { return nil, r.err }
+
+// RawValues returns none.
+func (r failedRows) RawValues() [][]byte { return nil }
+
+// Conn returns none.
+func (r failedRows) Conn() *pgx.Conn { return nil }
+
+// TypeMap returns none.
+func (r failedRows) TypeMap() *pgtype.Map { return nil }
+
 // openBatch tells the joint when its results are closed.
 type openBatch struct {
 	pgx.BatchResults
 
 	done func(error)
+}
+
+// Query reads the rows of the next query.
+func (b *openBatch) Query() (pgx.Rows, error) {
+	rows, err := b.BatchResults.Query()
+	return batchRows{rows}, err
 }
 
 // Close reads what was not read.
@@ -88,6 +131,12 @@ func (b *openBatch) Close() error {
 	}
 	return err
 }
+
+// batchRows are those of one query of a batch.
+type batchRows struct{ pgx.Rows }
+
+// Conn returns none: a connection could commit.
+func (batchRows) Conn() *pgx.Conn { return nil }
 
 // failedRow is the answer to a query that was not sent.
 type failedRow struct{ err error }
@@ -103,8 +152,8 @@ var _ pgx.BatchResults = failedBatch{}
 // Exec returns the error.
 func (b failedBatch) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, b.err }
 
-// Query returns the error.
-func (b failedBatch) Query() (pgx.Rows, error) { return nil, b.err }
+// Query returns the error, and rows that do.
+func (b failedBatch) Query() (pgx.Rows, error) { return failedRows(b), b.err }
 
 // QueryRow returns the error with its row.
 func (b failedBatch) QueryRow() pgx.Row { return failedRow(b) }

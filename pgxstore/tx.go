@@ -65,15 +65,16 @@ func (t *JoinedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	return tag, err
 }
 
-// Query runs a query. Close its rows before the next statement.
+// Query runs a query. Close its rows before the next statement. An error is
+// also that of its rows, as with pgx.
 func (t *JoinedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.joint.use(sql); err != nil {
-		return nil, err
+		return failedRows{err}, err
 	}
 	rows, err := t.tx.Query(ctx, sql, args...)
 	if err != nil {
 		t.joint.done(err)
-		return nil, err
+		return failedRows{err}, err
 	}
 	return &openRows{Rows: rows, done: t.joint.done}, nil
 }
@@ -154,8 +155,12 @@ func (s *savepoint) Prepare(ctx context.Context, name, sql string) (*pgconn.Stat
 	return d, err
 }
 
-// LargeObjects returns those of the transaction.
-func (s *savepoint) LargeObjects() pgx.LargeObjects { return s.tx.LargeObjects() }
+// LargeObjects returns those of the transaction. They come by its connection
+// without being looked at, also later, so that nobody is to have it afterwards.
+func (s *savepoint) LargeObjects() pgx.LargeObjects {
+	s.joint.doubt()
+	return s.tx.LargeObjects()
+}
 
 // Conn returns none: a connection could commit.
 func (s *savepoint) Conn() *pgx.Conn { return nil }

@@ -4,7 +4,8 @@ import "slices"
 
 // SQLite is SQLite's.
 var SQLite = Dialect{
-	quotes: "'\"`", names: "'\"`[", brackets: true, parameters: true, lineEnds: "\n",
+	reading: reading{brackets: true},
+	quotes:  "'\"`", names: "'\"`[", parameters: true, lineEnds: "\n",
 	refuses: func(words []string) string {
 		if endsAnywhere(words) {
 			return ending(words[0])
@@ -29,6 +30,7 @@ func makesTemporary(words []string) bool {
 
 // PostgreSQL is PostgreSQL's.
 var PostgreSQL = Dialect{
+	others: []reading{{backslash: "'"}}, // standard_conforming_strings is off
 	quotes: "'\"", names: `"`, dollars: true, nested: true, lineEnds: "\r\n",
 	refuses: func(words []string) string {
 		if endsAnywhere(words) || words[0] == "ABORT" || words[0] == "PREPARE" && slices.Contains(words[1:], "TRANSACTION") {
@@ -42,13 +44,18 @@ var PostgreSQL = Dialect{
 		{"INTO", "TEMPORARY"},
 		{"LOCAL", "TEMP"},
 		{"LOCAL", "TEMPORARY"},
-		{"PG_TEMP", "."},
+		{"GLOBAL", "TEMP"},
+		{"GLOBAL", "TEMPORARY"},
 		{"WITH", "HOLD"},
 		{"PG_ADVISORY_LOCK", "("},
 		{"PG_ADVISORY_LOCK_SHARED", "("},
 		{"PG_TRY_ADVISORY_LOCK", "("},
 		{"PG_TRY_ADVISORY_LOCK_SHARED", "("},
+		{"SETSEED", "("},
 	},
+	// The schema may be that of a search path, the view can be written to, and
+	// what stands in U&"…" is not read.
+	mentions: []string{"pg_temp", "pg_settings", `u&"`, "u&'"},
 }
 
 // postgresLeaves knows what a session keeps: settings but those of SET LOCAL,
@@ -59,13 +66,18 @@ func postgresLeaves(words []string) bool {
 		return len(words) < 2 || !slices.Contains([]string{"LOCAL", "TRANSACTION", "CONSTRAINTS"}, words[1])
 	case "RESET", "LISTEN", "UNLISTEN", "PREPARE", "DEALLOCATE", "DISCARD", "LOAD":
 		return true
+	case "EXPLAIN": // may run what follows
+		return slices.Contains(words, "CREATE") && (slices.Contains(words, "TEMPORARY") || slices.Contains(words, "TEMP"))
 	}
 	return makesTemporary(words)
 }
 
 // MariaDB is MariaDB's.
 var MariaDB = Dialect{
-	quotes: "'\"`", backslash: "'\"", names: "`\"", mariadb: true, lineEnds: "\n",
+	reading: reading{backslash: "'\""},
+	// By sql_mode: NO_BACKSLASH_ESCAPES, ANSI_QUOTES, and MSSQL with either.
+	others: []reading{{}, {backslash: "'"}, {brackets: true}, {backslash: "'", brackets: true}, {backslash: "'\"", brackets: true}},
+	quotes: "'\"`", names: "`\"", mariadb: true, lineEnds: "\n",
 	refuses:  mariadbRefuses,
 	harmless: mariadbHarmless,
 	leaves:   mariadbLeaves,
@@ -123,12 +135,13 @@ func mariadbHarmless(words []string) bool {
 		"SAVEPOINT", "RELEASE", "ROLLBACK", "DO", "USE":
 		return true
 	case "SET":
-		// A name in quotes may be that of autocommit.
+		// A name in quotes may be that of autocommit, and what comes after a change
+		// of sql_mode, in the same text too, is read in another way.
 		if len(words) > 1 && words[1] == "STATEMENT" {
 			then := slices.Index(words, "FOR") + 1
 			return then > 0 && then < len(words) && mariadbHarmless(words[then:])
 		}
-		return !slices.Contains(words, "`") && !slices.Contains(words, `"`)
+		return !slices.ContainsFunc(words, func(w string) bool { return w == "`" || w == `"` || w == "SQL_MODE" })
 	}
 	return false
 }
@@ -143,7 +156,7 @@ func mariadbLeaves(words []string) bool {
 			return then > 0 && then < len(words) && mariadbLeaves(words[then:])
 		}
 		return true
-	case "USE", "PREPARE", "DEALLOCATE", "EXECUTE", "HANDLER":
+	case "USE", "PREPARE", "DEALLOCATE", "EXECUTE", "HANDLER", "LOAD":
 		return true
 	}
 	return makesTemporary(words)

@@ -5,6 +5,7 @@
 package sqltext
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -26,10 +27,13 @@ type Effect struct {
 
 // Dialect is what one database's SQL looks like, as far as it takes.
 type Dialect struct {
+	reading
+	// others are how the server reads a text after a change of its settings,
+	// which may be made in ways that are not seen.
+	others []reading
+
 	quotes     string // signs that open and close a quoted text or name
 	names      string // those that open a name
-	backslash  string // those of them in which a backslash escapes
-	brackets   bool   // [a name]
 	parameters bool   // $a(…) and its like are names, as SQLite reads them
 	dollars    bool   // $tag$ quotes $tag$, and E'it\'s' is one text
 	nested     bool   // comments stand inside comments
@@ -47,10 +51,40 @@ type Dialect struct {
 	leaves func(words []string) bool
 	// leaving are phrases by which any statement does.
 	leaving [][]string
+	// mentions are what a text does so by wherever it stands, also in quotes: a
+	// connection is cheaper than to know for certain.
+	mentions []string
 }
 
-// Look returns what query would do.
+// reading is what of a dialect a setting of the server changes.
+type reading struct {
+	backslash string // the quotes in which a backslash escapes
+	brackets  bool   // [a name]
+}
+
+// Look returns what query would do, by whichever reading. What ends the
+// transaction by another reading than the usual one is refused, or no more than
+// asked about where the server can be: there it may be a text with an escape
+// that is nothing of the kind.
 func (d *Dialect) Look(query string) Effect {
+	e := d.look(query)
+	if !strings.ContainsAny(query, `\[`) {
+		return e
+	}
+	for _, other := range d.others {
+		as := *d
+		as.reading = other
+		o := as.look(query)
+		if d.harmless == nil {
+			e.Refused = cmp.Or(e.Refused, o.Refused)
+		}
+		e.MayEnd = e.MayEnd || d.harmless != nil && (o.MayEnd || o.Refused != "")
+		e.Leaves = cmp.Or(e.Leaves, o.Leaves)
+	}
+	return e
+}
+
+func (d *Dialect) look(query string) Effect {
 	var e Effect
 	for s := range d.statements(query) {
 		if e.Refused == "" {
@@ -63,7 +97,22 @@ func (d *Dialect) Look(query string) Effect {
 			e.Leaves = s.words[0]
 		}
 	}
+	for _, word := range d.mentions {
+		if e.Leaves == "" && mentions(query, word) {
+			e.Leaves = word
+		}
+	}
 	return e
+}
+
+// mentions reports whether text has word, in capitals or not.
+func mentions(text, word string) bool {
+	for i := range len(text) - len(word) + 1 {
+		if text[i]|0x20 == word[0] && strings.EqualFold(text[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // ending is why a statement is refused that would end or begin the transaction.
@@ -97,7 +146,8 @@ type statement struct {
 	local int       // the depth inside a call that leaves something unless it ends with true
 }
 
-// firstWords is how many words of a statement are looked at. Of SET it is all.
+// firstWords is how many words of a statement are looked at. Of SET and EXPLAIN
+// it is all.
 const firstWords = 4
 
 // statements yields what is known of each statement in a text that has any
@@ -137,10 +187,9 @@ func (d *Dialect) inQuotes(token, text string) string {
 
 // add takes the next token up.
 func (s *statement) add(d *Dialect, token string) {
-	if len(s.words) < firstWords || s.words[0] == "SET" || token == executable {
+	if len(s.words) < firstWords || s.words[0] == "SET" || s.words[0] == "EXPLAIN" || token == executable {
 		s.words = append(s.words, strings.ToUpper(token))
 	}
-	before := s.last[len(s.last)-1]
 	copy(s.last[:], s.last[1:])
 	s.last[len(s.last)-1] = token
 	s.dropped = s.dropped || s.endsWith(onCommitDrop)
@@ -150,12 +199,13 @@ func (s *statement) add(d *Dialect, token string) {
 	switch token {
 	case "(":
 		s.depth++
-		if s.local == 0 && s.endsWith(setConfig) {
+		if s.endsWith(setConfig) {
+			s.leaves = s.leaves || s.local > 0 // one inside another is not followed
 			s.local = s.depth
 		}
 	case ")":
 		if s.local == s.depth && s.local > 0 {
-			s.leaves = s.leaves || !strings.EqualFold(before, "TRUE")
+			s.leaves = s.leaves || !s.endsWith(forTransaction)
 			s.local = 0
 		}
 		s.depth--
@@ -165,8 +215,9 @@ func (s *statement) add(d *Dialect, token string) {
 var (
 	onCommitDrop = []string{"ON", "COMMIT", "DROP"}
 	// setConfig opens a call that makes a setting of PostgreSQL's, for the
-	// transaction if its last argument is true.
-	setConfig = []string{"SET_CONFIG", "("}
+	// transaction if its last argument is true: which is known if it is that word.
+	setConfig      = []string{"SET_CONFIG", "("}
+	forTransaction = []string{",", "TRUE", ")"}
 )
 
 // endsWith reports whether the tokens so far end with a phrase. A name before

@@ -125,6 +125,8 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 			"SELECT $$ ; $$; COMMIT",
 			"SELECT $a$ $b$ ; $a$; COMMIT",
 			`SELECT E'it\'s'; COMMIT`,
+			`SELECT '\''; COMMIT; --'`, // where standard_conforming_strings is off
+			`SELECT 'it\'s'; COMMIT`,
 			`SELECT e'\\'; COMMIT`,
 			`SELECT 'a\'; COMMIT`, // a backslash is one there
 			"SELECT a[1]; COMMIT",
@@ -196,7 +198,7 @@ func TestDialectsRefuseWhatEndsATransactionThere(t *testing.T) {
 			"LOAD DATA INFILE 'x' INTO TABLE t",
 			"SET @a = 1",
 			"SET NAMES utf8mb4",
-			`SELECT '\'; COMMIT'`,
+			`SELECT '\'; COMMIT'`, // may be a COMMIT, and is asked about
 			`SELECT "\"; COMMIT"`,
 			"SELECT 1 # ; COMMIT",
 			"SELECT 1 -- ; COMMIT",
@@ -220,12 +222,16 @@ func TestMariaDBStatementsThatMayRunOthersAreKnown(t *testing.T) {
 		"CALL pay()", "EXECUTE s", "EXECUTE IMMEDIATE 'x'", "SET STATEMENT max_statement_time = 1 FOR CALL pay()",
 		"IF a THEN CALL pay(); END IF", "SELECT 1; CALL pay()", "call pay()", "ANALYZE SELECT 1",
 		"SET `autocommit` = 1", `SET @@session."autocommit" = 1`,
+		// By what sql_mode says of quotes, and where it is said.
+		`SELECT '\'; COMMIT; -- '`, `SELECT "\"; COMMIT; -- "`, `SELECT "a\" '"; COMMIT -- '`, `SELECT [']; COMMIT -- ']`, `SELECT '\', ["]; COMMIT -- "]`,
+		"SET sql_mode = ''", "SET @@session.sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT 1",
 	} {
 		assert.True(t, MariaDB.Look(query).MayEnd, "%q may", query)
 	}
 	for _, query := range []string{
 		"SELECT 1", "(SELECT 1) UNION (SELECT 2)", "insert into t values (1)", "UPDATE t SET a = 1", "DELETE FROM t", "REPLACE INTO t VALUES (1)",
 		"WITH a AS (SELECT 1) SELECT * FROM a", "SET STATEMENT max_statement_time = 1 FOR SELECT 1", "SAVEPOINT a", "RELEASE SAVEPOINT a", "ROLLBACK TO a", "SET @a = 1", "SELECT 'CALL pay()'",
+		`INSERT INTO t VALUES ('it\'s', "a\"b")`, `SELECT JSON_VALUE(a, '$[0]'), '\\' FROM t`,
 	} {
 		assert.True(t, !MariaDB.Look(query).MayEnd, "%q cannot", query)
 	}
@@ -289,6 +295,22 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"SELECT set_config('a.b', $1, $2)",
 			"SELECT set_config('a.b', 'true', false), f(true)",
 			"SELECT set_config('a.b', f(true), false)",
+			"SELECT set_config('a.b', 'c', NOT TRUE)",
+			"SELECT set_config('a.b', 'c', false AND TRUE)",
+			"SELECT set_config('a.b', 'c', $1 IS TRUE)",
+			"SELECT set_config(setting_name => 'a.b', is_local => false, new_value => TRUE)",
+			"SELECT set_config('a.b', set_config('c.d', 'e', false), TRUE)",
+			"UPDATE pg_catalog.pg_settings SET setting = 'a' WHERE name = 'search_path'",
+			`WITH a AS (UPDATE ONLY "pg_settings" AS s SET setting = 'a' RETURNING 1) SELECT * FROM a`,
+			"EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1",
+			"EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) CREATE TEMPORARY TABLE t AS SELECT 1",
+			"CREATE OR REPLACE GLOBAL TEMP VIEW v AS SELECT 1",
+			"SELECT 1 INTO GLOBAL TEMP t",
+			"CREATE UNLOGGED TABLE pg_temp_3.t (a int)",
+			"SET LOCAL search_path = 'pg_temp'",
+			`SELECT U&"pg_advisory_l\006fck"(1)`,
+			"SET LOCAL search_path = u&'pg\005ftemp'",
+			"SELECT setseed(0.5)",
 		}, []string{
 			"SET LOCAL search_path = a",
 			"SET TRANSACTION READ ONLY",
@@ -301,7 +323,9 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"SELECT pg_catalog.set_config('a.b', f('c', false), TRUE), f(false)",
 			"DECLARE c CURSOR WITHOUT HOLD FOR SELECT 1",
 			"INSERT INTO t SELECT temp FROM weather",
-			`INSERT INTO "temp" VALUES ('pg_temp')`,
+			`INSERT INTO "temp" VALUES ('temp')`,
+			"EXPLAIN ANALYZE CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
+			"EXPLAIN ANALYZE INSERT INTO t SELECT temp FROM weather",
 			`SELECT pg_catalog."set_config"('a.b', 'c', true)`,
 			"SELECT 'LISTEN', \"set_config\" FROM t -- LISTEN",
 			"NOTIFY a",
@@ -321,6 +345,7 @@ func TestWhatAStatementLeavesOnItsConnectionIsKnown(t *testing.T) {
 			"SET STATEMENT max_statement_time = 1 FOR EXECUTE s",
 			"SELECT @a := 1",
 			"SELECT 1 INTO @a",
+			"LOAD DATA LOCAL INFILE 'x' INTO TABLE t (@a)",
 		}, []string{
 			"SET STATEMENT max_statement_time = 1 FOR SELECT 1",
 			"SELECT @a, 'GET_LOCK('",
