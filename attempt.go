@@ -240,8 +240,8 @@ func (a *attempt) concludeAlone(end ending) {
 		log.Error("semel: work panicked after its deadline", "panic", fmt.Sprint(end.panicked), "stack", string(end.stack))
 	case end.goexit:
 		log.Error("semel: work ended its goroutine after its deadline")
-	case err != nil && res.Outcome == OutcomeReleased:
-		log.Warn("semel: work returned after its deadline and nothing of it was committed", "error", err, "duration", time.Since(a.started))
+	case err != nil && res.Record.State != StateRunning: // its transaction was refused, or another attempt has ended the operation
+		log.Warn("semel: work returned after its deadline and what it returned does not count", "state", res.Record.State.String(), "error", err)
 	case err != nil:
 		log.Error("semel: work returned after its deadline and its end could not be saved", "error", err)
 	default:

@@ -290,6 +290,35 @@ func TestHowForgottenWorkEndedIsLogged(t *testing.T) {
 	}
 }
 
+func TestForgottenWorkThatWasUndoneIsNotLoggedAsUnsaved(t *testing.T) {
+	t.Parallel()
+	for allInTx, want := range map[bool]semel.State{true: semel.StateReleased, false: semel.StateUnknown} {
+		t.Run("and is "+want.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &joinStore{faultStore: newFaultStore(t), commitErr: semel.ErrCommitRefused}
+				var log bytes.Buffer
+				g, err := semel.New(store, semel.Hold(), semel.Config{HandlerDeadline: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				assert.NoError(t, err)
+				c := call("a")
+				c.Mode, c.AllInTx = semel.Joined, allInTx
+				_, err = g.Run(t.Context(), c, func(ctx context.Context) semel.Completion {
+					time.Sleep(2 * time.Second)
+					return writesRow(semel.Completion{Verdict: semel.VerdictKeep})(ctx)
+				})
+				assert.ErrorIs(t, err, semel.ErrStillRunning)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				assert.Contains(t, log.String(), `level=WARN msg="semel: work returned after its deadline and what it returned does not count"`)
+				assert.Contains(t, log.String(), "state="+want.String())
+				rec, err := store.Get(t.Context(), c.Scope, c.Key)
+				assert.NoError(t, err)
+				assert.Equal(t, rec.State, want)
+			})
+		})
+	}
+}
+
 // ends is a whole operation under c.
 func (f *fixture) ends(t *testing.T, c semel.Call, v semel.Verdict) {
 	t.Helper()

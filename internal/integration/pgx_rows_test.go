@@ -26,15 +26,15 @@ func TestPgxRowsOfAQueryThatFailedHaveItsError(t *testing.T) {
 		var kept *pgxstore.JoinedTx
 		_, err := runPgx(t, s, mode, func(ctx context.Context, tx *pgxstore.JoinedTx) semel.Completion {
 			kept = tx
-			assert.ErrorIs(t, collected(tx.Query(ctx, "COMMIT")), pgxstore.ErrTxMisuse, "a query that is refused")
+			assert.ErrorIs(t, collected(tx.Query(ctx, "COMMIT")), semel.ErrTxMisuse, "a query that is refused")
 			b := &pgx.Batch{}
 			b.Queue("COMMIT")
 			results := tx.SendBatch(ctx, b)
-			assert.ErrorIs(t, collected(results.Query()), pgxstore.ErrTxMisuse, "a query of a batch that is refused")
-			assert.ErrorIs(t, results.Close(), pgxstore.ErrTxMisuse)
+			assert.ErrorIs(t, collected(results.Query()), semel.ErrTxMisuse, "a query of a batch that is refused")
+			assert.ErrorIs(t, results.Close(), semel.ErrTxMisuse)
 			open, err := tx.Query(ctx, "SELECT 1")
 			assert.NoError(t, err)
-			assert.ErrorIs(t, collected(tx.Query(ctx, "SELECT 1")), pgxstore.ErrTxMisuse, "a query while other rows are open")
+			assert.ErrorIs(t, collected(tx.Query(ctx, "SELECT 1")), semel.ErrTxMisuse, "a query while other rows are open")
 			open.Close()
 			assert.NoError(t, open.Err())
 			part, err := tx.Begin(ctx)
@@ -47,7 +47,7 @@ func TestPgxRowsOfAQueryThatFailedHaveItsError(t *testing.T) {
 			return created
 		})
 		assert.ErrorIs(t, err, semel.ErrCommitRefused)
-		assert.ErrorIs(t, collected(kept.Query(t.Context(), "SELECT 1")), pgxstore.ErrTxMisuse, "a query after the handler")
+		assert.ErrorIs(t, collected(kept.Query(t.Context(), "SELECT 1")), semel.ErrTxMisuse, "a query after the handler")
 	})
 }
 

@@ -38,6 +38,12 @@ var postgresTraces = []trace{
 	{name: "a listener", leave: "LISTEN left_behind", find: "SELECT count(*) FROM pg_listening_channels()", late: true},
 	{name: "a prepared statement", leave: "PREPARE left_behind AS SELECT 1", find: "SELECT count(*) FROM pg_prepared_statements WHERE name = 'left_behind'"},
 	{name: "a cursor", leave: "DECLARE left_behind CURSOR WITH HOLD FOR SELECT 1", find: "SELECT count(*) FROM pg_cursors WHERE name = 'left_behind'"},
+	{name: "a setting by a call whose last word is true", leave: "SELECT set_config('statement_timeout', '7s', NOT TRUE)", find: "SELECT (current_setting('statement_timeout') = '7s')::int"},
+	{name: "a setting by a view", leave: "UPDATE pg_settings SET setting = '7s' WHERE name = 'statement_timeout'", find: "SELECT (current_setting('statement_timeout') = '7s')::int"},
+	{name: "a temporary table of a plan", leave: "EXPLAIN ANALYZE CREATE TEMP TABLE left_behind AS SELECT 1", find: "SELECT (to_regclass('pg_temp.left_behind') IS NOT NULL)::int"},
+	{name: "a temporary view", leave: "CREATE OR REPLACE GLOBAL TEMP VIEW left_behind AS SELECT 1", find: "SELECT (to_regclass('pg_temp.left_behind') IS NOT NULL)::int"},
+	{name: "a temporary table by the search path", leave: "SET LOCAL search_path = pg_temp; CREATE TABLE left_behind (a int); SET LOCAL search_path TO DEFAULT", find: "SELECT (to_regclass('pg_temp.left_behind') IS NOT NULL)::int"},
+	{name: "a lock by a name in escapes", leave: `SELECT U&"pg_advisory_l\006fck"(8)`, find: "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objid = 8"},
 	{name: "a lock", leave: "SELECT pg_advisory_lock(7)", find: "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objid = 7"},
 }
 
