@@ -66,3 +66,24 @@ func TestClientStoresInSQLKeepTheContract(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAddToAFullSQLiteLeavesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "intents.db")+"?_pragma=max_page_count(20)")
+	assert.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	store, err := semelclient.NewSQLStore(db, semelclient.SQLite)
+	assert.NoError(t, err)
+	assert.NoError(t, store.Migrate(t.Context()))
+	in := semelclient.Intent{Key: "there", Method: "POST", URL: "http://x.test/"}
+	h, err := store.Add(t.Context(), in, time.Hour)
+	assert.NoError(t, err)
+	for _, key := range []string{"there", "new"} {
+		_, err = store.Add(t.Context(), semelclient.Intent{Key: key, Method: "POST", URL: "http://x.test/", Body: make([]byte, 1<<20)}, time.Hour)
+		assert.True(t, err != nil, "%s is stored", key)
+	}
+	assert.Contains(t, err.Error(), "full")
+	_, err = store.Hold(t.Context(), "new", time.Hour)
+	assert.ErrorIs(t, err, semelclient.ErrIntentMissing)
+	assert.NoError(t, store.Settle(t.Context(), h, semelclient.Settlement{}))
+}
