@@ -6,7 +6,8 @@ import { intent, known, resume } from "./semel.js";
 
 const form = document.querySelector("#buy");
 const checkout = document.querySelector("#checkout");
-const { payment, orderHeader, faultHeader, patience, first, again } = form.dataset;
+const { payment, orderHeader, faultHeader, first, again } = form.dataset;
+const patience = () => Number(form.dataset.patience);
 
 const all = (selector) => document.querySelectorAll(selector);
 const show = (name, text) => all(`[data-show=${name}]`).forEach((at) => (at.textContent = text));
@@ -119,7 +120,7 @@ function pay() {
   const paying = intent("/payments", payment, {
     name: order.id,
     headers: { "Content-Type": "application/json", [orderHeader]: order.id },
-    attemptTimeout: Number(patience), authorize: network, observe: tried, signal: stop.signal,
+    attemptTimeout: patience(), authorize: network, observe: tried, signal: stop.signal,
   });
   note({ key: look()?.key ?? order.key });
   return paying;
@@ -236,7 +237,7 @@ function begin() {
     note({ state: now.outcome === "applied" ? "told" : "refused", key: now.key, reason: now.reason });
   }
   // The orders before, whose end nobody waits for.
-  resume({ attemptTimeout: Number(patience), authorize: () => ({ [faultHeader]: "none" }) }).catch(() => {});
+  resume({ attemptTimeout: patience(), authorize: () => ({ [faultHeader]: "none" }) }).catch(() => {});
 }
 
 form.hidden = false;
