@@ -71,9 +71,9 @@ var failureCases = []Case{
 			case seen.evidence != Counted:
 				return inconclusive("what a failed request did can only be counted")
 			case seen.executions > 1:
-				return broken(Counted, "%d executions of %d requests", seen.executions, seen.requests)
+				return broken(Counted, "%s of %d requests", executions(seen.executions), seen.requests)
 			}
-			return held(Counted, "%d executions of %d requests", seen.executions, seen.requests)
+			return held(Counted, "%s of %d requests", executions(seen.executions), seen.requests)
 		},
 	},
 }

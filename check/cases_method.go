@@ -93,7 +93,7 @@ func (s *session) getsOf(ctx context.Context, address string) outcome {
 	case seen.unclear != "":
 		return inconclusive("GET %s: %s", address, seen.unclear)
 	case seen.executions > 0:
-		return broken(seen.evidence, "%d executions of %d GETs of %s: %s", seen.executions, len(got), address, tally(got)).since(seen.how)
+		return broken(seen.evidence, "%s of %d GETs of %s: %s", executions(seen.executions), len(got), address, tally(got)).since(seen.how)
 	}
 	return held(seen.evidence, "no GET was carried out")
 }

@@ -101,7 +101,7 @@ func (g sighting) once(says string) outcome {
 	case g.executions == 0:
 		return inconclusive("nothing was executed at all")
 	}
-	return broken(g.evidence, "%d executions of %d requests", g.executions, g.requests).since(g.how)
+	return broken(g.evidence, "%s of %d requests", executions(g.executions), g.requests).since(g.how)
 }
 
 // onceOf is once for requests that were sent at the same time. Where no two of
@@ -121,4 +121,11 @@ func (g sighting) onceOf(raced []Exchange, says string) outcome {
 		o.says += fmt.Sprintf(" (%d at once, %d afterwards)", len(raced), g.requests-len(raced))
 	}
 	return o
+}
+
+func executions(n int) string {
+	if n == 1 {
+		return "1 execution"
+	}
+	return fmt.Sprintf("%d executions", n)
 }

@@ -31,9 +31,14 @@ const workTime = 20 * time.Millisecond
 // bank counts charges.
 type bank struct{ charges atomic.Int64 }
 
+// tenantHeader tells callers apart.
+const tenantHeader = "X-Tenant"
+
 // shop is how a payment service uses the middleware.
 type shop struct {
 	config []idempotency.Config
+	// before is a handler before the middleware.
+	before fiber.Handler
 	// keyHeader and bareKeys are how it wants its keys.
 	keyHeader string
 	bareKeys  bool
@@ -58,6 +63,25 @@ func asGoodAsItGets() shop {
 	}
 }
 
+// withKeysPerCaller is that with a handler before the middleware, which checks the
+// key and puts the caller, the method and the path before it.
+func withKeysPerCaller() shop {
+	s := asGoodAsItGets()
+	s.before = func(c fiber.Ctx) error {
+		key := c.Get(s.config[0].KeyHeader)
+		if key == "" {
+			return c.Next()
+		}
+		if err := validKey(key); err != nil {
+			return err
+		}
+		c.Request().Header.Set(s.config[0].KeyHeader, c.Get(tenantHeader)+" "+c.Method()+" "+c.Path()+" "+key)
+		return c.Next()
+	}
+	s.config[0].KeyHeaderValidate = func(string) error { return nil } // it has been checked
+	return s
+}
+
 // validKey allows what a structured field's string may hold between its quotes.
 func validKey(key string) error {
 	inner := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`)
@@ -74,6 +98,9 @@ func (s shop) serve(t *testing.T) string {
 	var b bank
 	app := fiber.New()
 	app.Get("/ledger", func(c fiber.Ctx) error { return c.JSON(fiber.Map{"charges": b.charges.Load()}) })
+	if s.before != nil {
+		app.Use(s.before)
+	}
 	app.Use(idempotency.New(s.config...))
 	app.Post("/payments", func(c fiber.Ctx) error { return s.pay(c, &b) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
