@@ -91,9 +91,9 @@ func (s *Store) Close() {
 // store up.
 func (s *Store) StatementLimit() time.Duration { return statementLimit }
 
-// maxReply is far below a gigabyte, the most that PostgreSQL has for a value,
-// a row as it is read, or a message, in which a byte may be two characters.
-const maxReply = 256 << 20
+// maxReply is what a busy server still saves within statementLimit: a reply that
+// could not be saved would run again. PostgreSQL itself takes a gigabyte.
+const maxReply = 16 << 20
 
 // MaxReply returns the most bytes of a reply that are saved.
 func (s *Store) MaxReply() int64 { return maxReply }

@@ -24,9 +24,9 @@ var (
 const (
 	// DefaultPrefix begins the name of everything that is stored.
 	DefaultPrefix = "semel"
-	// MaxReplySize is the most bytes of a reply that are saved, half of the 512
-	// MiB that a server takes for a value unless it is set otherwise.
-	MaxReplySize = 256 << 20
+	// MaxReplySize is the most bytes of a reply that are saved: one script has to
+	// have them written, while the server answers nobody else.
+	MaxReplySize = 16 << 20
 	// MaxPrefixLength is the length of the longest prefix, in bytes.
 	MaxPrefixLength = 64
 )

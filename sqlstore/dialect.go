@@ -40,7 +40,8 @@ type dialect struct {
 	// limit is how long the database works on, or waits with, a statement of the
 	// store's own.
 	limit time.Duration
-	// maxReply asks for the most bytes of a reply that can be saved.
+	// maxReply asks for the most bytes of a reply that can be saved, within limit
+	// and on a busy machine: one that could not be would run again.
 	maxReply string
 	// numbered placeholders are $1, $2, …; else they are question marks.
 	numbered bool

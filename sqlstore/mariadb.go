@@ -77,9 +77,8 @@ func mariadb() *dialect {
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		limit:    serverLimit,
 		schema:   "SELECT CONCAT('`', REPLACE(DATABASE(), '`', '``'), '`.')",
-		// Of a statement, in which a byte may be two, and the other columns. The
-		// driver takes no more than 64 MiB unless it is told to.
-		maxReply: "SELECT GREATEST(LEAST(@@max_allowed_packet, 64 << 20) DIV 2 - 65536, 0)",
+		// Of a statement, in which a byte may be two, and the other columns.
+		maxReply: "SELECT GREATEST(LEAST(@@max_allowed_packet, 32 << 20) DIV 2 - 65536, 0)",
 		// UTC_TIMESTAMP() is what SET timestamp says; a temporary table is of a
 		// database, and found before its other tables.
 		clear: []string{"SET timestamp = DEFAULT", "DROP TEMPORARY TABLE IF EXISTS semel_records, semel_audit"},

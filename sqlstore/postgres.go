@@ -104,9 +104,7 @@ func postgres() *dialect {
 		lockFree: " FOR UPDATE SKIP LOCKED",
 		ignore:   " ON CONFLICT (scope, idempotency_key) DO NOTHING",
 		limit:    serverLimit,
-		// A gigabyte is the most for a value, a row as it is read, or a message, in
-		// which a byte may be two characters.
-		maxReply: "SELECT 256 << 20",
+		maxReply: "SELECT 16 << 20",
 		numbered: true,
 		schema: `SELECT pg_catalog.quote_ident(s.name) || '.' FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) WITH ORDINALITY s (name, n)
 JOIN pg_catalog.pg_tables t ON t.schemaname = s.name AND t.tablename = 'semel_records' WHERE s.name NOT LIKE 'pg\_temp%' ORDER BY n LIMIT 1`,

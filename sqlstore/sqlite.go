@@ -32,12 +32,11 @@ func sqlite() *dialect {
 	return &dialect{
 		example: `_ "modernc.org/sqlite", whose name is "sqlite"`,
 
-		now:    now,
-		asked:  now,
-		limit:  busyTimeout,
-		schema: "SELECT 'main.'",
-		// A row has a thousand million bytes at most.
-		maxReply: "SELECT 512 << 20",
+		now:      now,
+		asked:    now,
+		limit:    busyTimeout,
+		schema:   "SELECT 'main.'",
+		maxReply: "SELECT 16 << 20",
 		// It tests expiry again for the row it deletes, and not only for the
 		// list that it works from.
 		sweep: `DELETE FROM semel_records WHERE id IN (

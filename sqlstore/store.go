@@ -143,9 +143,8 @@ func unavailable(err error) error {
 // itself; of SQLite, how long it waits for another writer.
 func (s *Store) StatementLimit() time.Duration { return s.dialect.limit }
 
-// MaxReply returns the most bytes of a reply that are saved: 256 MiB in
-// PostgreSQL, 512 MiB in SQLite, and in MariaDB a little less than half of
-// max_allowed_packet as New found it, or of 64 MiB.
+// MaxReply returns the most bytes of a reply that are saved: 16 MiB, and in MariaDB
+// a little less than half of max_allowed_packet as New found it, if that is less.
 func (s *Store) MaxReply() int64 { return s.maxReply }
 
 // Class returns what Config said, or semel.BestEffort where New found that the
