@@ -134,7 +134,7 @@ func postgresBy(query string, open func(driverName, dsn string) (*sqlstore.Handl
 	}
 }
 
-const postgresIdle = "SELECT setting::bigint FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
+const postgresIdle = "SELECT (extract(epoch FROM current_setting('idle_in_transaction_session_timeout')::interval) * 1000)::bigint"
 
 // overMariaDB is MariaDB as a data source name with query reaches it.
 func overMariaDB(query string) *sqlServer {

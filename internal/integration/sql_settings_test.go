@@ -192,6 +192,7 @@ func mustBeIdleFor(t *testing.T, s interface {
 			ctx, cancel = context.WithTimeout(ctx, deadline)
 		}
 		joint := s.Join(begun(t, s, beginFor(fmt.Sprint("deadline ", deadline))).Claim())
+		t.Cleanup(func() { joint.Rollback() }) //nolint:errcheck // a store with an open one would wait for it for ever.
 		got := read(joint.Context(ctx))
 		assert.True(t, got >= want[0] && got <= want[1], "with a deadline of %v a transaction may be idle for %v; want %v to %v", deadline, got, want[0], want[1])
 		held, err := joint.Commit(t.Context(), doneWith("x"))
