@@ -87,6 +87,25 @@ func TestStage(t *testing.T) {
 			assert.Equal(t, d.ledger("keyed"), paidOnce)
 		})
 
+		if scripts {
+			t.Run("a guess counts although news took its button away before it was answered", func(t *testing.T) {
+				b, d := start(t, "?fault=request-lost&guess=on")
+				b.press("pay keyed")
+				b.waitFor(`#account-keyed button[value="no keyed"]`)
+				b.do("have the button taken away first", chromedp.Evaluate[chromedp.Void](`{
+					const send = fetch;
+					window.fetch = async (...request) => {
+						const answer = await send(...request);
+						document.querySelector('button[value="no keyed"]')?.remove();
+						return answer;
+					};
+				}`))
+				b.press("no keyed")
+				b.settle("keyed")
+				assert.Equal(t, d.ledger("keyed"), paidOnce)
+			})
+		}
+
 		t.Run("a right guess stays right when the order is charged later", func(t *testing.T) {
 			b, d := start(t, "?fault=request-lost&guess=on")
 			b.press("pay keyed")

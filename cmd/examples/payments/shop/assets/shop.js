@@ -21,12 +21,13 @@ const at = (where) => tills.filter((till) => where === "all" || till.name === wh
 // one would take down what is on its way at the others.
 async function act(button) {
   const [what, where] = button.value.split(" ");
+  const refusal = refusalNear(button);
   switch (what) {
     case "new":
       at(where).forEach((till) => till.renew());
       break;
     case "reload":
-      if (!(await setUp(button))) {
+      if (!(await setUp(refusal))) {
         break;
       }
       await Promise.all(at(where).map((till) => till.payAndLeave()));
@@ -42,15 +43,15 @@ async function act(button) {
     case "no":
       // The buttons are about to go, and the truth comes in their place.
       button.closest(".account").focus();
-      if (await post(button)) {
+      if (await post(button, refusal)) {
         at(where).forEach((till) => till.guessed());
       }
       break;
     case "run":
-      await post(button);
+      await post(button, refusal);
       break;
     default:
-      if (await setUp(button)) {
+      if (await setUp(refusal)) {
         await pay(what, where);
       }
   }
@@ -78,10 +79,13 @@ async function pay(what, where) {
   }
 }
 
-// refuse says near a button why nothing was done, or with "" that there is no
-// such reason, and returns whether there is none.
-function refuse(button, why) {
-  const refusal = button.closest("#tills, #crowd").querySelector(".refusal");
+// refusalNear is where it stands why nothing was done. It is looked for while the
+// button is there: news may take that away before there is an answer.
+const refusalNear = (button) => button.closest("#tills, #crowd").querySelector(".refusal");
+
+// refuse says why nothing was done, or with "" that there is no such reason, and
+// returns whether there is none.
+function refuse(refusal, why) {
   refusal.textContent = why;
   refusal.hidden = !why;
   return !why;
@@ -91,23 +95,23 @@ const silent = "The demo does not answer. Nothing was done, as far as this page 
 
 // post sends the form as it would be without a script; of the page that comes
 // back only a refusal is of interest. It returns whether there was none.
-async function post(button) {
+async function post(button, refusal) {
   let answer;
   try {
     answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form, button)) });
   } catch {
-    return refuse(button, silent);
+    return refuse(refusal, silent);
   }
   if (answer.ok) {
-    return refuse(button, "");
+    return refuse(refusal, "");
   }
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  return refuse(button, page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`);
+  return refuse(refusal, page.querySelector(".lead")?.textContent ?? `The demo answered with ${answer.status}.`);
 }
 
 // setUp sets lease and bank, where they were chosen and are not so already. It
 // returns whether there is nothing against paying.
-async function setUp(button) {
+async function setUp(refusal) {
   const now = document.querySelector("#set").dataset;
   const { lease, bank } = Object.fromEntries(new FormData(form));
   const changes = [];
@@ -122,13 +126,13 @@ async function setUp(button) {
     try {
       answer = await fetch(path, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
     } catch {
-      return refuse(button, silent);
+      return refuse(refusal, silent);
     }
     if (!answer.ok) {
-      return refuse(button, `Nothing was sent: PUT ${path} was answered with ${answer.status}.`);
+      return refuse(refusal, `Nothing was sent: PUT ${path} was answered with ${answer.status}.`);
     }
   }
-  return refuse(button, "");
+  return refuse(refusal, "");
 }
 
 // The choices outlive a reload as the orders do, unless the page was opened
